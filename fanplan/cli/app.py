@@ -128,7 +128,7 @@ def check(
     workload: options.Workload,
     key: options.Key = None,
     replan: Annotated[
-        bool, typer.Option("--replan", help="Plan again, too: this proves method and seed.")
+        bool, typer.Option("--replan", help="Also plan again, which proves method and seed.")
     ] = False,
     lost_limit: options.LostLimit = None,
     json: options.Json = False,
@@ -186,8 +186,8 @@ def demo(
         "demo"
     ),
     sites: Annotated[int, typer.Option(help="Sites of the enterprise.", min=1)] = 4,
-    users: Annotated[int, typer.Option(help="Its users.", min=1)] = 200,
-    symbols: Annotated[int, typer.Option(help="Symbols they follow.", min=1)] = 400,
+    users: Annotated[int, typer.Option(help="Users of the enterprise.", min=1)] = 200,
+    symbols: Annotated[int, typer.Option(help="Symbols that users follow.", min=1)] = 400,
     publications: Annotated[int, typer.Option(help="Publications to draw.", min=1)] = 200_000,
     seed: options.Seed = 0,
     json: options.Json = False,

@@ -23,11 +23,12 @@ Question = Annotated[
 ]
 Words = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[WORD]…", help="What it is about, in order or as NAME=VALUE."),
+    typer.Argument(
+        metavar="[WORD]…", help="What the question is about, in order or as NAME=VALUE."
+    ),
 ]
 OfPlan = Annotated[
-    Path | None,
-    typer.Option(metavar="DATASET", help="Dataset that the plan was made for."),
+    Path | None, typer.Option(metavar="DATASET", help="Dataset that the plan was made for.")
 ]
 Against = Annotated[
     Path | None, typer.Option(metavar="PLAN", help="Another plan to compare the answer with.")
@@ -73,7 +74,7 @@ def ask(
         remedy = similar(question, list(QUESTIONS)) or f"Ask one of: {', '.join(QUESTIONS)}"
         raise InputError(Problem("QUESTION", f"{question!r} is not known", remedy))
     if workload is None:
-        what = "answers need the dataset that the plan was made for"
+        what = "an answer needs the dataset that the plan was made for"
         raise InputError(Problem("--workload", what, "Name it: --workload DATASET"))
     asked = api.open_plan(plan).ask(workload, "arrow")
     given = understood(asked, question, words or [])
@@ -139,7 +140,7 @@ def typed(name: str, value: Any) -> Any:
         try:
             return float(value) if name == "times" else int(value)
         except ValueError:
-            raise InputError(Problem(name, f"{value!r} is no number", f"Use {name}=2")) from None
+            raise InputError(Problem(name, f"{value!r} is not a number", f"Use {name}=2")) from None
     return value
 
 

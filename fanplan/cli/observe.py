@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from fanplan.systems.observed.tables import Observed
 
 app = typer.Typer(
-    cls=PlainGroup, help="Write a workload from what runs already.", no_args_is_help=True
+    cls=PlainGroup,
+    help="Write a workload from a system that is already running.",
+    no_args_is_help=True,
 )
 
 Monitors = Annotated[
@@ -45,10 +47,7 @@ def nats(
 
 @app.command()
 def pcap(
-    files: Captures,
-    out: options.Out,
-    replace: options.Replace = False,
-    json: options.Json = False,
+    files: Captures, out: options.Out, replace: options.Replace = False, json: options.Json = False
 ) -> None:
     """Joins, leaves and datagrams of IP multicast, from captures."""
     from fanplan import api
@@ -58,10 +57,7 @@ def pcap(
 
 @app.command()
 def graphml(
-    file: Topology,
-    out: options.Out,
-    replace: options.Replace = False,
-    json: options.Json = False,
+    file: Topology, out: options.Out, replace: options.Replace = False, json: options.Json = False
 ) -> None:
     """Brokers and links of a topology; delays from coordinates where none are given."""
     from fanplan import api

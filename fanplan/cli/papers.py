@@ -31,10 +31,10 @@ def papers(
         int | None, typer.Option(help="Runs of each setting.", min=1, show_default="the paper's")
     ] = None,
     docs: Annotated[
-        Path | None, typer.Option(help="Page whose section on this paper is written anew.")
+        Path | None, typer.Option(help="Page whose section on this paper is rewritten.")
     ] = None,
     again: Annotated[
-        bool, typer.Option("--again", help="Judge and draw what --out holds; measure nothing.")
+        bool, typer.Option("--again", help="Judge and draw what is in --out; measure nothing.")
     ] = False,
     replace: options.Replace = False,
     seed: options.Seed = 0,

@@ -209,7 +209,7 @@ def swept(command: Command, values: dict[str, Any]) -> tuple[list[int], dict[str
         numbers = [int(word) for word in text.split(",")]
     except ValueError:
         what = f"{text!r} is not a number, nor a list of numbers"
-        raise InputError(Problem(command.swept, what, "Use such as 100, or 10,20,50")) from None
+        raise InputError(Problem(command.swept, what, "Write, say, 100 or 10,20,50")) from None
     require_different(command, numbers)
     return numbers if len(numbers) > 1 else [], values | {command.swept: numbers[0]}
 

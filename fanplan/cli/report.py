@@ -34,7 +34,7 @@ Curve = Annotated[
 
 Trials = Annotated[
     list[Path] | None,
-    typer.Option("--trial", metavar="DIR", help="What `fanplan trial --out` wrote of a plan."),
+    typer.Option("--trial", metavar="DIR", help="What `fanplan trial --out` wrote for a plan."),
 ]
 
 

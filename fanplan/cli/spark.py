@@ -17,7 +17,7 @@ app = typer.Typer(
 
 @app.command()
 def start(json: options.Json = False) -> None:
-    """Start a Spark that stays: later commands of yours find it, and only yours can use it."""
+    """Start a Spark that stays; your later commands find it, and nobody else can use it."""
     from fanplan.data.serving import start
 
     found = start()
@@ -35,7 +35,7 @@ def stop(json: options.Json = False) -> None:
 
 @app.command()
 def status(json: options.Json = False) -> None:
-    """Say whether a Spark runs that commands would use."""
+    """Say whether a Spark is running that commands would use."""
     from fanplan.data.server import known
 
     found = known()

@@ -17,10 +17,14 @@ def switch(
     new: Annotated[Path, typer.Argument(help="The export to go to, of the same brokers.")],
     servers: Annotated[
         Path | None,
-        typer.Option(help="Folder of the files that servers run with.", show_default="known"),
+        typer.Option(
+            help="Folder of the configuration files that the servers run with.",
+            show_default="known",
+        ),
     ] = None,
     timeout: Annotated[
-        float, typer.Option(help="Seconds until who does not answer is passed over.", min=0.1)
+        float,
+        typer.Option(help="Seconds to wait for an answer before going on without it.", min=0.1),
     ] = 30.0,
     json: options.Json = False,
 ) -> None:

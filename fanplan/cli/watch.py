@@ -27,7 +27,7 @@ Stream = Annotated[
 Folder = Annotated[Path, typer.Option(help="Folder of the watch; a later run goes on from there.")]
 Home = Annotated[
     Path | None,
-    typer.Option(help="Workload that a stream on NATS is of.", show_default="SOURCE"),
+    typer.Option(help="Workload that a stream on NATS belongs to.", show_default="SOURCE"),
 ]
 
 

@@ -27,7 +27,7 @@ def read_small(path: Path, remedy: str) -> bytes:
 def require_regular(path: Path, remedy: str) -> None:
     """A pipe or a device might be read for ever. What is not there is left to who opens it."""
     if path.exists() and not stat.S_ISREG(path.stat().st_mode):
-        refuse(path, "is no file, but a folder, a pipe or a device", remedy)
+        refuse(path, "is not a file but a folder, a pipe or a device", remedy)
 
 
 def require_private(path: Path, what: str) -> None:

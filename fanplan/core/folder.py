@@ -289,7 +289,7 @@ def require_free(folder: Path, kind: Kind, replace: bool) -> None:
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     if not (folder / kind.sign).is_file():
-        what = f"is there already and is not {kind.name}"
+        what = f"already exists and is not {kind.name}"
         raise InputError(Problem(str(folder), what, "Name another folder"))
     if not replace:
         what = f"is {kind.name} already"

@@ -76,7 +76,7 @@ class Prices(Options):
             except ValueError:
                 known = fields(cls)[0].name
                 what = f"{word!r} is not understood"
-                raise InputError(Problem("prices", what, f"Use such as {known}=2")) from None
+                raise InputError(Problem("prices", what, f"Write, say, {known}=2")) from None
         return cls.named(found)
 
     @classmethod

@@ -184,7 +184,9 @@ class Watch:
 
     def __init__(self, time: float | None, stop: Stop | None) -> None:
         if time is not None and not time > 0:
-            raise InputError(Problem("time", f"{time} seconds is no time", "Use a positive number"))
+            raise InputError(
+                Problem("time", f"{time} seconds is not a time limit", "Use a positive number")
+            )
         self.time = time
         self.limit = never if time is None else TimeLimit(time)
         self.asked = stop or never

@@ -69,7 +69,7 @@ def as_arrow(frame: Frame, name: str) -> pa.Table:
     if isinstance(frame, Sequence) and all(isinstance(row, Mapping) for row in frame):
         names = dict.fromkeys(str(key) for row in frame for key in row)
         return of_columns({key: [row.get(key) for row in frame] for key in names}, name)
-    what = f"is {a_kind_of(frame)}, which is no table"
+    what = f"is {a_kind_of(frame)}, which is not a table"
     raise InputError(Problem(name, what, f"Give {KNOWN}"))
 
 
@@ -86,7 +86,7 @@ def as_column(values: Iterable[Any], name: str) -> pa.Array:
     """Values as a column. Numbers that are none (NaN) are missing values, as pandas has it."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise InputError(
-            Problem(name, f"is {a_kind_of(values)}, which is no column", "Give a list")
+            Problem(name, f"is {a_kind_of(values)}, which is not a column", "Give a list")
         )
     try:
         return pa.array(values, from_pandas=True)
@@ -129,7 +129,7 @@ def as_frame(table: pa.Table, kind: FrameKind = "pandas") -> Any:
         return table.to_pandas()
     if kind != "polars":
         remedy = f"Use one of: {', '.join(get_args(FrameKind))}"
-        raise InputError(Problem("kind", f"{kind!r} is no kind of frame", remedy))
+        raise InputError(Problem("kind", f"{kind!r} is not a kind of frame", remedy))
     try:
         import polars
     except ImportError:

@@ -84,7 +84,7 @@ def require_quarantine(folder: Path) -> None:
     if (folder / STAGE).is_dir():
         return
     unfinished = folder.with_name(f"{folder.name}.partial")
-    what, remedy = "is no dataset", "Name a folder that `fanplan ingest` wrote"
+    what, remedy = "is not a dataset", "Name a folder that `fanplan ingest` wrote"
     if (unfinished / STAGE).is_dir():
         what, remedy = "ingest did not finish", f"Look at {unfinished}"
     raise InputError(Problem(str(folder), what, remedy))
@@ -95,7 +95,7 @@ def require_table(table: str | None) -> None:
     known = [own.name for own in INPUT_TABLES]
     if table is not None and table not in known:
         remedy = similar(table, known) or f"Use one of: {', '.join(known)}"
-        raise InputError(Problem("table", f"{table!r} is no table of a workload", remedy))
+        raise InputError(Problem("table", f"{table!r} is not a table of a workload", remedy))
 
 
 def count_reasons(folder: Path, params: QuarantineParams) -> list[Reason]:

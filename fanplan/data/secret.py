@@ -33,7 +33,7 @@ def secret_conf(master: str | None) -> dict[str, str]:
     word = read_small(path, f"Correct {SECRET_FILE}").strip()
     require_private(path, "secret")
     if not WORD.fullmatch(word):
-        what = "is no secret: one word of at least 16 letters, digits and signs"
+        what = "is not a secret, which is one word of at least 16 letters, digits and signs"
         refuse(path, what, "Make one with `openssl rand -hex 32`, the same on all its machines")
     return {"spark.authenticate": "true", "spark.authenticate.secret": word.decode()}
 

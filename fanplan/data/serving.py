@@ -34,7 +34,7 @@ def start() -> Server:
     require_connect("fanplan spark")
     with locked(folder()):
         if running := server.known():
-            what = f"is there already, as process {running.pid}"
+            what = f"is already running, as process {running.pid}"
             raise InputError(Problem("Spark", what, "Stop it first: fanplan spark stop"))
         remove(folder())
         folder().mkdir(parents=True, mode=0o700)

@@ -46,7 +46,7 @@ class Sample:
         if self.rows < 0:
             problems.append(Problem("publications", f"{self.rows} rows", "Give 0 or more"))
         if not (math.isfinite(self.seconds) and self.seconds > 0):
-            what = f"{self.seconds} is no length of time"
+            what = f"{self.seconds} is not a length of time"
             problems.append(Problem("seconds", what, "Give a positive number of seconds"))
         if problems:
             raise InputError(problems)

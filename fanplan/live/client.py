@@ -79,6 +79,6 @@ def transport(folder: Path) -> Any:
     """The module that carries messages of an export."""
     found = [module for file, module in TRANSPORTS.items() if (folder / file).is_file()]
     if not found:
-        what = f"is no export for a system with clients: it has no {' or '.join(TRANSPORTS)}"
+        what = f"is not an export for a system with clients: it has no {' or '.join(TRANSPORTS)}"
         raise InputError(Problem(str(folder), what, EXPORT_AGAIN))
     return import_module(found[0])

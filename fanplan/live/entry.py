@@ -193,7 +193,9 @@ def load_entry(folder: Path) -> EntryTables:
         topics = Topics(tuple(told["topics"]), read_spaces(told), tuple(told["space_of"]))
         syntax, people, matched = (told[k] for k in ("topic_syntax", "subscribers", "matched"))
     except DAMAGED as error:
-        raise InputError(Problem(str(folder), f"is no export ({error})", EXPORT_AGAIN)) from error
+        raise InputError(
+            Problem(str(folder), f"is not an export ({error})", EXPORT_AGAIN)
+        ) from error
     return EntryTables(topics, syntax, tuple(people), bool(matched), **arrays)
 
 

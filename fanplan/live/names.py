@@ -28,7 +28,7 @@ def name_of(text: str) -> str:
     except UnicodeDecodeError:
         name = ""
     if token(name) != text:
-        raise InputError(Problem(repr(text), "is no name as Fanplan writes it", "Send no others"))
+        raise InputError(Problem(repr(text), "is not a name that Fanplan wrote", "Send no others"))
     return name
 
 

@@ -112,7 +112,9 @@ class Topics:
         missing = [Problem(where, f"has no {n}", "Give it") for n in known if n not in given]
         more = [
             Problem(
-                where, f"has {n!r}, which the topic has not", similar(n, known) or "Leave it out"
+                where,
+                f"has {n!r}, which the topic does not have",
+                similar(n, known) or "Leave it out",
             )
             for n in given
             if n not in known
@@ -150,7 +152,7 @@ def coordinates(attribute: Attribute, values: ArrayLike, count: int) -> Floats:
         places = attribute.positions
         return np.array([_place(attribute, places, value) for value in column.tolist()], np.float64)
     if column.dtype.kind not in "fiu":
-        raise _wrong(attribute, str(column[:1]), "is no column of numbers", "Give numbers")
+        raise _wrong(attribute, str(column[:1]), "is not a column of numbers", "Give numbers")
     found: Floats = column.astype(np.float64) + 0.0
     # A NaN is in no domain.
     for wrong in found[~((attribute.min <= found) & (found <= attribute.max))][:1]:

@@ -39,7 +39,7 @@ def switch(
     old, new = Path(old_export).absolute(), Path(new_export).absolute()
     for folder in (old, new):
         if not (folder / FILE).is_file():
-            what, remedy = "is no export for NATS", "Only plans on NATS change while they run"
+            what, remedy = "is not an export for NATS", "Only plans on NATS change while they run"
             raise InputError(Problem(str(folder), what, remedy))
     own = Path(servers).absolute() if servers is not None else servers_of(old)
     plans = load_plan(old), load_plan(new)

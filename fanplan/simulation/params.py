@@ -25,7 +25,7 @@ class SimulationParams(Options):
         "rule", "rule (the thesis'), every (its appendix's), queue, or none."
     )
     latency_ms: float = option(
-        100.0, "Latency of a link, if the workload says none of any.", unit="ms", at_least=0
+        100.0, "Latency of every link, if the workload gives none.", unit="ms", at_least=0
     )
     match_ms: float = option(0.0, "Time to match a message at a broker.", unit="ms", at_least=0)
     forward_ms: float = option(0.0, "Time to send one copy.", unit="ms", at_least=0)

@@ -167,7 +167,7 @@ def assumed_links(result: SimulationResult, ms: float) -> AssumedLatency:
 def require_no_clients(params: SimulationParams) -> None:
     """The way to clients is known of plans of all layers alone."""
     if params.client_ms:
-        what = "this plan leaves out the way from brokers to clients"
+        what = "this plan does not include the way from brokers to clients"
         raise InputError(Problem("client_ms", what, "Leave it out, or simulate a design"))
 
 

@@ -40,7 +40,7 @@ def read_range(text: str) -> IPv4Network:
     try:
         network = IPv4Network(text)
     except (AddressValueError, NetmaskValueError, ValueError) as error:
-        what, remedy = f"{text!r} is no range ({error})", "Give one such as 239.192.0.0/14"
+        what, remedy = f"{text!r} is not a range ({error})", "Give one such as 239.192.0.0/14"
         raise InputError(Problem("addresses", what, remedy)) from None
     if not network.subnet_of(MULTICAST):
         what, remedy = f"{text} is not inside 224.0.0.0/4", "Give one such as 239.192.0.0/14"
@@ -59,7 +59,7 @@ def channel_addresses(text: str, count: int) -> list[IPv4Address]:
     every = (network.network_address + at for at in range(size))
     found = list(islice(filter(is_fit, every), count)) if count <= size else []
     if len(found) < count:
-        what = f"{count:,} channels need an address each, and {text} has not as many to use"
+        what = f"{count:,} channels need an address each, and {text} does not have as many to use"
         raise InputError(Problem("addresses", what, "Give a larger range, or plan fewer channels"))
     return found
 

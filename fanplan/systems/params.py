@@ -25,7 +25,7 @@ class ExportParams(Options):
     )
     like: Path | str | None = option(
         None,
-        "On NATS: keep hosts and ports that brokers have in this export, to switch from it.",
+        "On NATS: keep the hosts and ports of this export, so that one can switch from it.",
         metavar="EXPORT",
     )
 

@@ -20,7 +20,7 @@ def read_trial(folder: Path, plans: list[StoredPlan]) -> dict[str, Any]:
         told: dict[str, Any] = json.loads((folder / TRIAL.sign).read_text(encoding="utf-8"))
         seal = told["seal"]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(Problem(str(folder), f"is no trial ({error})", TRY_AGAIN)) from error
+        raise InputError(Problem(str(folder), f"is not a trial ({error})", TRY_AGAIN)) from error
     if seal not in {plan.record.seal for plan in plans}:
         raise InputError(Problem(str(folder), "is a trial of another plan", TRY_AGAIN))
     return told

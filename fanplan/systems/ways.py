@@ -379,7 +379,7 @@ class Reading:
         groups = read_groups(self.plan, brokers)
         tree = groups.trees.of(routes.source)
         for lost in np.flatnonzero(tree == NONE)[:1]:
-            what = f"broker {self.clients.brokers[routes.source[lost]]!r} sends, but is no root"
+            what = f"broker {self.clients.brokers[routes.source[lost]]!r} sends, but is not a root"
             raise InputError(Problem("group_trees", what, "Plan groups for this traffic"))
         known = {key: group for group, key in enumerate(stored_keys(groups))}
         own = group_keys(tree, routes.starts, routes.brokers)

@@ -23,13 +23,7 @@ from fanplan.data.dataset import Dataset
 from fanplan.data.described import titled, wanted_words
 from fanplan.data.frames import FrameKind, as_frame
 from fanplan.data.reader import read_stage
-from fanplan.layers.channels.explain import (
-    NOWHERE,
-    explain_row,
-    find_named,
-    next_best,
-    place_name,
-)
+from fanplan.layers.channels.explain import NOWHERE, explain_row, find_named, next_best, place_name
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.delivery.fixed import map_of
 from fanplan.layers.registry import load_plan
@@ -155,7 +149,7 @@ class Questions:
         At most ``n``. Each is by itself, with all members where they are; pinned flows stay.
         """
         if not isinstance(n, int) or isinstance(n, bool) or n < 1:
-            raise InputError(Problem("n", f"{n!r} is no number of changes", "Give 1 or more"))
+            raise InputError(Problem("n", f"{n!r} is not a number of changes", "Give 1 or more"))
         return self._told(lambda asked: asked._cheapest(n), ("flows",), against)
 
     # ---- for a test of one's own
@@ -472,7 +466,9 @@ def ends_of(link: Any) -> list[str]:
     """The two brokers of a link: a pair, or its name."""
     ends = re.split(r" – |,", link) if isinstance(link, str) else list(link)
     if len(ends) != 2:
-        raise InputError(Problem("link", f"{link!r} is no link", "Name two brokers, such as b1,b2"))
+        raise InputError(
+            Problem("link", f"{link!r} is not a link", "Name two brokers, such as b1,b2")
+        )
     return [end.strip() for end in ends]
 
 

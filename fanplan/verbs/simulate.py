@@ -70,4 +70,4 @@ def require_sense(plan: StoredPlan, dataset: Dataset, speed: float) -> None:
         remedy = "Simulate it with the dataset it was made for"
         raise InputError(Problem(str(plan.folder), what, remedy))
     if not 0 < speed < float("inf"):
-        raise InputError(Problem("speed", f"{speed} is no speed", "Give more than 0"))
+        raise InputError(Problem("speed", f"{speed} is not a speed", "Give more than 0"))

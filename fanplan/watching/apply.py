@@ -65,7 +65,7 @@ def system_of(folder: Path) -> str:
         return str(told["system"])
     except (OSError, ValueError, KeyError) as error:
         remedy = "Name the folder that `fanplan export` wrote"
-        raise InputError(Problem(str(folder), f"is no export ({error})", remedy)) from error
+        raise InputError(Problem(str(folder), f"is not an export ({error})", remedy)) from error
 
 
 def carry_out(state: State, applier: Applier) -> None:

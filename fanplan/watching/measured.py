@@ -82,5 +82,5 @@ def meter_of(monitors: Sequence[str], running: str | None, seconds: float) -> Me
         servers = load_plan(Path(running)).servers
         monitors = [f"http://{server.host}:{server.monitor}" for server in servers]
     for url in monitors:
-        without_user(url)  # Refused at once if it is no address.
+        without_user(url)  # Refused at once if it is not an address.
     return Meter(monitors, seconds) if monitors else None

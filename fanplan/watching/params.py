@@ -25,7 +25,7 @@ class PolicyParams(Options):
     )
     churn: int | None = option(
         None,
-        "Most changes of members and flows in a step.",
+        "Limit on the changes of members and flows in a step.",
         at_least=1,
         shown="a tenth of those of a fresh plan, but at least 50",
     )
@@ -50,13 +50,13 @@ class WatchParams(PolicyParams):
     half_life: float = option(10.0, "Windows after which traffic counts half.", above=0)
     lateness: float = option(0.0, "How late rows may come, in event time.", unit="s", at_least=0)
     ahead: float = option(
-        3600.0, "Rows later than the others by more are set apart.", unit="s", above=0
+        3600.0, "Set rows apart that are ahead of the others by more than this.", unit="s", above=0
     )
-    files: int = option(64, "Most files of a batch.", at_least=1)
-    once: bool = option(False, "Follow what is there, and end.")
+    files: int = option(64, "Limit on the files in a batch.", at_least=1)
+    once: bool = option(False, "Follow what is there already, then stop.")
     apply: str | None = option(
         None,
-        "Carry new plans out on running applications: the export that they run with.",
+        "Switch running applications to each new plan; name the export that they run with.",
         metavar="EXPORT",
     )
     monitor: Sequence[str] = option(
@@ -69,7 +69,7 @@ class WatchParams(PolicyParams):
     )
     page: int | None = option(
         None,
-        "Show a page on this port of this machine alone; 0: any that is free.",
+        "Show a page on this port, to this machine only; 0: any free port.",
         at_least=0,
         at_most=65_535,
         metavar="PORT",

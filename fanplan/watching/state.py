@@ -123,7 +123,7 @@ class State:
         there = {each.name for each in self.folder.iterdir()} if self.folder.exists() else set()
         others = {name.partition(".partial-")[0] for name in there} - OWN - {WATCH.sign}
         if there and WATCH.sign not in there and (others or PARTS[0] not in there):
-            what = f"is there already and is not {WATCH.name}"
+            what = f"already exists and is not {WATCH.name}"
             raise InputError(Problem(str(self.folder), what, "Name another folder"))
 
     def leave_nothing(self) -> None:
@@ -218,12 +218,5 @@ class State:
 
 
 PARTS = ("interest", "batches", "versions", "applied")
-OWN = {
-    *PARTS,
-    "page.json",
-    "checkpoint",
-    "work",
-    "spool",
-    "jvm.json",
-}
+OWN = {*PARTS, "page.json", "checkpoint", "work", "spool", "jvm.json"}
 """What is there before a watch has begun."""

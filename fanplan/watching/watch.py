@@ -119,7 +119,7 @@ def home_of(source: str, workload: PathLike | None) -> Path:
         raise InputError(Problem("workload", what, "Name the workload that was planned for"))
     home = Path(source if workload is None else workload)
     if not home.is_dir():
-        raise InputError(Problem(str(home), "is no folder", "Name the folder of a workload"))
+        raise InputError(Problem(str(home), "is not a folder", "Name the folder of a workload"))
     return home
 
 

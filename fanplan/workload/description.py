@@ -32,12 +32,7 @@ from fanplan.workload.description_schema import (
 from fanplan.workload.space import PLAIN, Attribute, CategoryAttribute, NumberAttribute, Space
 from fanplan.workload.tables import PUBLICATIONS
 from fanplan.workload.times import Clock, problems_with_format, zone_of
-from fanplan.workload.topics import (
-    WILDCARDS,
-    TopicSyntax,
-    is_pattern,
-    problem_with_pattern,
-)
+from fanplan.workload.topics import WILDCARDS, TopicSyntax, is_pattern, problem_with_pattern
 
 MOST_BYTES = 4 << 20
 """Of a description."""
@@ -103,7 +98,7 @@ def _text_of(path: Path) -> str:
     """The text of a file, unless waiting for it would never end or it is far too large."""
     found = path.stat()
     if not stat.S_ISREG(found.st_mode):
-        raise OSError("it is no file")
+        raise OSError("it is not a file")
     if found.st_size > MOST_BYTES:
         raise OSError(f"it has more than {MOST_BYTES >> 20} MB")
     return path.read_text(encoding="utf-8")

@@ -77,7 +77,7 @@ def test_a_marking_stays_the_best(
         (("--layer", "marking"), "has no layer marking"),
         (("--layer", "trees"), "--layer: 'trees' has none. Use groups or marking"),
         (("--loss", 1.5), "--loss"),
-        (("--updates", 2), "--updates: 2.0 is no share"),
+        (("--updates", 2), "--updates: 2.0 is not a share"),
         (("--hold", "some"), "--hold"),
         (("--rebuild-every", -1), "--rebuild-every"),
     ],

@@ -108,9 +108,9 @@ def test_a_description_is_what_its_text_would_be() -> None:
     ("frames", "words"),
     [
         ({"subscription": []}, "Did you mean 'subscriptions'"),
-        ({"subscriptions": 3}, "is of type int, which is no table"),
+        ({"subscriptions": 3}, "is of type int, which is not a table"),
         ({"subscriptions": {"subscriber": ["a"], "topic": ["x", "y"]}}, "different lengths"),
-        ({"subscriptions": {"subscriber": "ann", "topic": ["x"]}}, "which is no column"),
+        ({"subscriptions": {"subscriber": "ann", "topic": ["x"]}}, "which is not a column"),
         ([1, 2], "workload: is of type list"),
         (pd.DataFrame(), "pandas"),
     ],

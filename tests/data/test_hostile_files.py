@@ -157,8 +157,8 @@ def make_loop(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (make_pipe, "is no file: a pipe or a device"),
-        (make_device, "is no file: a pipe or a device"),
+        (make_pipe, "is not a file but a pipe or a device"),
+        (make_device, "is not a file but a pipe or a device"),
         (make_loop, "Too many levels of symbolic links"),
     ],
 )

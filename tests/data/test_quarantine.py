@@ -82,10 +82,10 @@ def test_rows_are_counted_by_kind_and_shown_by_place(
 
 def test_what_cannot_be_looked_at_is_named(tmp_path: Path) -> None:
     (tmp_path / "d.partial" / "quarantine").mkdir(parents=True)
-    for folder, what in (("d", "Look at .*d.partial"), ("e", "e: is no dataset")):
+    for folder, what in (("d", "Look at .*d.partial"), ("e", "e: is not a dataset")):
         with pytest.raises(InputError, match=what):
             fanplan.quarantine(tmp_path / folder)
-    with pytest.raises(InputError, match="'link' is no table of a workload"):
+    with pytest.raises(InputError, match="'link' is not a table of a workload"):
         fanplan.quarantine(tmp_path / "d.partial", table="link")
     with pytest.raises(InputError, match="rows: -1 is out of range"):
         fanplan.quarantine(tmp_path / "d.partial", rows=-1)

@@ -211,7 +211,7 @@ async def multicast(out: Path, world: World, namespaces: dict[str, str]) -> None
 
 
 def test_other_folders_and_names_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is no export"):
+    with pytest.raises(InputError, match="is not an export"):
         Publisher(tmp_path, "p0")
     plan, dataset, traffic = design(tmp_path / "world", 1)
     export_multicast(plan, dataset, traffic.ways, ExportParams(), tmp_path)

@@ -121,7 +121,7 @@ def test_a_subscriber_sees_what_it_asked_for(world: Market, tables: EntryTables)
         ("trades.ibm", {"price": float("nan")}, "nan is not a number"),
         ("trades.ibm", {"price": "7"}, "7 is not a number"),
         ("quotes.ibm", {"price": 1, "size": 1, "venue": "X"}, "X is not one of its values"),
-        ("news", {"price": 1}, "has 'price', which the topic has not"),
+        ("news", {"price": 1}, "has 'price', which the topic does not have"),
     ],
 )
 def test_what_a_topic_does_not_take_is_refused(
@@ -135,5 +135,5 @@ def test_what_a_topic_does_not_take_is_refused(
 def test_who_is_unknown_is_named(tables: EntryTables, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="'nobody': is not in the plan"):
         Selectors(tables, "nobody")
-    with pytest.raises(InputError, match="is no export"):
+    with pytest.raises(InputError, match="is not an export"):
         load_entry(tmp_path)

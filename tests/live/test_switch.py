@@ -263,7 +263,7 @@ def test_who_ended_is_passed_over_and_told(versions: Versions, running: Servers)
         one, two, _ = versions.exports
         async with applications(one, versions.world, versions.publishers) as found:
             await first_ones(found)
-            # It hears commands, and does not answer any more.
+            # It hears commands, and no longer answers.
             silent = found.publishers["p1"]._following
             silent._do = asyncio.Event().wait
             found.publishers.pop("p1")
@@ -293,7 +293,7 @@ def test_a_plan_that_cannot_be_reached_leaves_the_old_one_in_force(
             await found.agents[broker].close()
             with pytest.raises(MachineError, match="needs an agent in the new plan"):
                 await switched(one, two, timeout=2.0)
-            with pytest.raises(InputError, match="is no export for NATS"):
+            with pytest.raises(InputError, match="is not an export for NATS"):
                 await switched(one, three.parent)
             await AgentFollower(load_plan(one), broker).open()
             with pytest.raises(MachineError, match="of another workload"):

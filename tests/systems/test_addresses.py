@@ -55,7 +55,7 @@ def test_a_range_larger_than_ethernet_has_no_address_twice() -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("somewhere", "is no range"),
+        ("somewhere", "is not a range"),
         ("239.1.1.1/8", "has host bits set"),
         ("10.0.0.0/8", "not inside 224.0.0.0/4"),
         ("224.0.0.0/4", "reaches into 232.0.0.0/8"),

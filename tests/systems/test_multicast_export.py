@@ -76,9 +76,9 @@ def test_too_small_a_range_and_a_broken_export_are_refused(tmp_path: Path) -> No
     plan, dataset, traffic = crowd(tmp_path / "world")
     out = tmp_path / "export"
     out.mkdir()
-    with pytest.raises(InputError, match="has not as many to use"):
+    with pytest.raises(InputError, match="does not have as many to use"):
         export(plan, dataset, traffic.ways, ExportParams(addresses="239.77.4.0/32"), out)
     export(plan, dataset, traffic.ways, ExportParams(), out)
     (out / FILE).write_text("{}")
-    with pytest.raises(InputError, match="is no export for multicast"):
+    with pytest.raises(InputError, match="is not an export for multicast"):
         load_plan(out)

@@ -65,7 +65,7 @@ def test_a_stored_plan_is_read_back(export: Path, tmp_path: Path) -> None:
     plan = load_plan(export)
     plan.save(tmp_path)
     assert load_plan(tmp_path) == plan
-    with pytest.raises(InputError, match="is no export for NATS"):
+    with pytest.raises(InputError, match="is not an export for NATS"):
         load_plan(tmp_path / "elsewhere")
 
 

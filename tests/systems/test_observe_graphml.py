@@ -76,10 +76,10 @@ def test_entities_are_not_expanded(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("<graphml><graph>", "is no XML"),
+        ("<graphml><graph>", "is not XML"),
         ("<svg/>", "is no GraphML"),
         ("<graphml/>", "has no nodes"),
-        ("", "is no XML"),
+        ("", "is not XML"),
     ],
 )
 def test_other_files_are_refused(text: str, said: str, tmp_path: Path) -> None:

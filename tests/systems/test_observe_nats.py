@@ -259,7 +259,7 @@ def ends(text: str) -> tuple[float, float]:
 def test_the_port_of_clients_is_no_monitor(tmp_path: Path) -> None:
     with plain(tmp_path) as running:
         for port in (running.servers[0].client, running.servers[0].leafnodes):
-            with pytest.raises(InputError, match="is no monitor of a NATS server"):
+            with pytest.raises(InputError, match="is not a monitor of a NATS server"):
                 fanplan.observe_nats([f"http://{HOST}:{port}"], tmp_path / "out")
 
 
@@ -279,7 +279,7 @@ def test_monitors_that_do_not_answer_or_are_none(tmp_path: Path) -> None:
     out, (nobody,) = tmp_path / "out", free_servers(["nobody"])
     with pytest.raises(MachineError, match="no monitor answers"):
         fanplan.observe_nats([monitor(nobody)], out)
-    with pytest.raises(InputError, match="is no address of a monitor"):
+    with pytest.raises(InputError, match="is not an address of a monitor"):
         fanplan.observe_nats(["ftp://here"], out)
     with pytest.raises(InputError, match="takes nothing without time"):
         fanplan.observe_nats([monitor(nobody)], out, tap="nats://localhost:1")
@@ -287,13 +287,13 @@ def test_monitors_that_do_not_answer_or_are_none(tmp_path: Path) -> None:
     thread = threading.Thread(target=page.serve_forever)
     thread.start()
     try:
-        with pytest.raises(InputError, match="is no monitor of a NATS server"):
+        with pytest.raises(InputError, match="is not a monitor of a NATS server"):
             fanplan.observe_nats([f"http://{HOST}:{page.server_port}"], out)
         closed = f"{HOST}:{page.server_port}/closed"
         with pytest.raises(InputError, match="lets nobody in") as told:
             fanplan.observe_nats([f"http://me:wrong@{closed}"], out)
         assert "wrong" not in str(told.value)
-        with pytest.raises(InputError, match="is no monitor of a NATS server"):
+        with pytest.raises(InputError, match="is not a monitor of a NATS server"):
             fanplan.observe_nats([f"http://me:a%20b@{closed}"], out)
         with pytest.raises(MachineError, match="no monitor answers"):
             fanplan.observe_nats([f"https://{HOST}:{page.server_port}"], out)

@@ -123,7 +123,7 @@ def test_only_a_plan_that_holds_is_enacted(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--kill", "nobody"), "--kill: 'nobody' is no broker of the plan. Name one of b0, b1"),
+        (("--kill", "nobody"), "--kill: 'nobody' is not a broker of the plan. Name one of b0, b1"),
         (("--on", "pigeons"), "--on: 'pigeons' is unknown. Use one of: nats, multicast"),
         (("--on", "mosquitto"), "--on: there are no trials on mosquitto"),
         (("--publications", 0), "--publications"),

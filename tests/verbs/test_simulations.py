@@ -289,7 +289,7 @@ def test_a_run_is_saved_whole(tmp_path: Path) -> None:
     ("more", "options", "message"),
     [
         ({}, {"match_ms": -1.0}, "match_ms"),
-        ({}, {"speed": 0.0}, "speed: 0.0 is no speed"),
+        ({}, {"speed": 0.0}, "speed: 0.0 is not a speed"),
         ({}, {"times": "guessed"}, "'guessed' is unknown. Use measured or drawn"),
         ({}, {"congestion": "jam"}, "'jam' is unknown"),
         ({"capacity": [1.0, 0.0]}, {}, "broker 'b1': has no capacity"),

@@ -95,7 +95,7 @@ def test_a_version_is_exported_like_the_running_one_and_switched_to(
 
 
 def test_only_running_exports_for_nats_are_switched(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is no export"):
+    with pytest.raises(InputError, match="is not an export"):
         Switching(tmp_path, Engine())
     (tmp_path / "export.json").write_text('{"system": "multicast"}')
     with pytest.raises(InputError, match="cannot change plans as they run"):

@@ -109,7 +109,7 @@ def test_counters_begin_when_they_are_first_seen() -> None:
 
 def test_monitors_are_those_named_or_none(tmp_path: Path) -> None:
     assert meter_of((), None, 10.0) is None
-    with pytest.raises(InputError, match="is no address of a monitor"):
+    with pytest.raises(InputError, match="is not an address of a monitor"):
         meter_of(["ftp://somewhere"], None, 10.0)
     with pytest.raises(InputError, match="is shown on the page alone"):
         fanplan.watch(tmp_path, tmp_path, tmp_path / "state", monitor=["http://127.0.0.1:1"])

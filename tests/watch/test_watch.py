@@ -109,5 +109,5 @@ def test_a_plan_of_another_workload_is_refused(planned: Path, tmp_path: Path) ->
     with pytest.raises(InputError, match="has no folder publications"):
         watched(planned, "other")
     (tmp_path / "away").rename(planned / "desk" / "publications")
-    with pytest.raises(InputError, match="is no folder"):
+    with pytest.raises(InputError, match="is not a folder"):
         fanplan.watch(planned / "plan", tmp_path / "none", tmp_path / "state", engine=ENGINE)

@@ -201,7 +201,7 @@ def nothing_to_read(folder: Path, listed: Collection[str]) -> Problem:
     found = f"only {', '.join(listed)}" if listed else "no table at all"
     return Problem(
         str(folder),
-        f"is no workload: there is {found}",
+        f"is not a workload: there is {found}",
         f"A workload needs subscriptions, as a file ending in {ENDINGS} or a folder of such files",
     )
 
@@ -226,7 +226,7 @@ def vet_file(
         found = os.stat(path)
         if not stat.S_ISREG(found.st_mode):
             remedy = "Write its rows into a file"
-            problems.append(Problem(file.name, "is no file: a pipe or a device", remedy))
+            problems.append(Problem(file.name, "is not a file but a pipe or a device", remedy))
             return file
         if found.st_size == 0:
             return replace(file, empty=True)

@@ -152,7 +152,7 @@ class Designing(DesignNeeds):
             raise InputError(Problem("multicast", what, "Use everywhere"))
         if not self.params.channels and CHANNELS not in self.fixed:
             what = "there are no brokers, and no multicast is allowed"
-            remedy = "Say how many channels there are, or give brokers"
+            remedy = "Give a number of channels, or brokers"
             raise InputError(Problem("channels", what, remedy))
         self.require_channels()
         problem = load_flat(self.dataset.path)

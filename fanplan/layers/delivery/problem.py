@@ -92,7 +92,7 @@ class DeliveryProblem:
     def _parcels(self) -> Iterator[Problem]:
         totals = np.bincount(self.row, self.messages, self.interest.size)
         if len(totals) > self.interest.size:
-            yield Problem("row", f"{self.row.max()} is no class", "Number classes from 0")
+            yield Problem("row", f"{self.row.max()} is not a class", "Number classes from 0")
         elif not np.allclose(totals, self.interest.messages, rtol=1e-6, atol=1e-6):
             row = int(np.argmax(np.abs(totals - self.interest.messages)))
             what = f"{totals[row]:g} messages enter, {self.interest.messages[row]:g} are wanted"
@@ -154,7 +154,7 @@ def load_delivery(
     trees = source.hung(np.unique(broker))
     tree = trees.of(broker)
     for lost in broker[tree == NONE][:1]:
-        what = f"broker {brokers[int(lost)].as_py()!r} sends, but is no root"
+        what = f"broker {brokers[int(lost)].as_py()!r} sends, but is not a root"
         raise InputError(Problem("trees", what, "Give a tree for every broker that sends"))
     return DeliveryProblem(interest, brokers, trees, home, domain, row, tree, messages, homes)
 

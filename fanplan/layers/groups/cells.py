@@ -134,7 +134,7 @@ def places_on_axes(
         place[np.arange(shape.shape[1]) < sizes[:, None]] = lists.flatten().to_numpy()
         good = ((place >= 0) & (place < shape[topic])).all(axis=1)
     for row in np.flatnonzero(~good)[:1]:
-        what = f"group_cells: {lists[int(row)].as_py()} is no cell of its topic"
+        what = f"group_cells: {lists[int(row)].as_py()} is not a cell of its topic"
         raise InputError(Problem(str(plan.folder), what, CHECK))
     return place
 

@@ -71,7 +71,7 @@ BEST = 5
 def require_some_entries(params: GroupsParams) -> None:
     """A budget of nothing is a question without an answer."""
     if params.choice.select == EntryBudget(0):
-        what = f"{params.select!r} is no number of entries"
+        what = f"{params.select!r} is not a number of entries"
         raise InputError(Problem("select", what, "Give a whole number of 1 or more"))
 
 

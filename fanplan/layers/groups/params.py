@@ -18,7 +18,7 @@ TreeKind = Literal["links", "per-publisher", "given", "overlay"]
 """Trees of the links, of shortest paths, of the table trees, or of an overlay."""
 
 OVERLAY_TREES: TreeKind = "overlay"
-RULES = "Use such as top:10%, threshold:0 or budget:100"
+RULES = "Use a rule such as top:10%, threshold:0 or budget:100"
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def rule_of(text: str) -> Rule:
     if name == "top":
         share = value / 100 if amount.endswith("%") else value
         if not 0 < share <= 1:
-            what = f"{text!r} is no share of the groups"
+            what = f"{text!r} is not a share of the groups"
             raise InputError(Problem("select", what, "Give more than 0 % and at most 100 %"))
         return Top(share)
     if name == "threshold":
@@ -165,7 +165,7 @@ def rule_of(text: str) -> Rule:
             raise InputError(Problem("select", what, "Give 0 or more"))
         return Threshold(value)
     if value < 0 or value % 1:
-        what = f"{text!r} is no number of entries"
+        what = f"{text!r} is not a number of entries"
         raise InputError(Problem("select", what, "Give a whole number of 1 or more"))
     return EntryBudget(int(value))
 

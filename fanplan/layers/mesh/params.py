@@ -21,13 +21,14 @@ class MeshParams(Options):
     """Which subscribers are linked."""
 
     method: Method = option(
-        "best",
-        "best; or greedy (merge), flat (lowest degrees) or separate (a row for each topic).",
+        "best", "best; or greedy (merge), flat (lowest degrees) or separate (a row for each topic)."
     )
     aim: Aim = option(
-        "links", "With --method best: fewest links in all, or for the subscriber with most."
+        "links", "With --method best: fewest links in all, or for the subscriber that has most."
     )
-    degree: int | None = option(None, "With --method best: most links of a subscriber.", at_least=1)
+    degree: int | None = option(
+        None, "With --method best: limit on the links of a subscriber.", at_least=1
+    )
     connect: Connect = option(
         "topics",
         "Connect those who want a topic; or of each flow, so that nobody passes on what it does "
@@ -39,7 +40,9 @@ class MeshParams(Options):
             name = "aim" if self.aim != "links" else "degree"
             yield Problem(name, f"the method {self.method} has its own", "Use the method best")
         if self.aim == "degree" and self.degree is not None:
-            yield Problem("degree", "the aim is the lowest there is", "Leave out one of them")
+            yield Problem(
+                "degree", "the aim is already the lowest possible", "Leave out one of them"
+            )
 
 
 def require_methods(names: list[str]) -> None:
@@ -57,7 +60,7 @@ COMMANDS = (
         seeded=True,
         timed=True,
         compare="separate,greedy,flat",
-        compare_help="Methods to set beside the plan, such as greedy,flat",
+        compare_help="Methods to compare the plan with, such as greedy,flat",
         comparable=require_methods,
     ),
 )

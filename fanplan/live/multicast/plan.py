@@ -141,5 +141,5 @@ def load_plan(folder: Path) -> MulticastPlan:
             hosts=hosts,
         )
     except DAMAGED as error:
-        what = f"is no export for multicast ({error})"
+        what = f"is not an export for multicast ({error})"
         raise InputError(Problem(str(folder), what, EXPORT_AGAIN)) from error

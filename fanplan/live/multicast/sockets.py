@@ -64,7 +64,7 @@ def refusal(plan: MulticastPlan, subscriber: str, error: OSError) -> Problem:
         remedy = f"Set net.ipv4.igmp_max_memberships to {joins} or more, as the export says"
         return Problem(f"subscriber {subscriber!r}", what, remedy)
     what = f"cannot listen on port {plan.port} ({error.strerror})"
-    return Problem(f"subscriber {subscriber!r}", what, "Free the port, or mend the network")
+    return Problem(f"subscriber {subscriber!r}", what, "Free the port, or repair the network")
 
 
 def enlarge_buffer(made: socket.socket) -> None:

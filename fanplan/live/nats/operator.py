@@ -165,7 +165,7 @@ class Operator:
         people = self.names(SUBSCRIBER)
         if people and not people & {*self.new.listens}:
             what = (
-                f"has none of the {len(people):,} subscribers that run: it is of another workload"
+                f"has none of the {len(people):,} subscribers that run: it is for another workload"
             )
             raise MachineError(Problem(str(self.record.folder), what, "Name an export for these"))
         without = sorted({self.new.servers[n].broker for n in self.new.agents} - self.names(AGENT))
@@ -182,7 +182,7 @@ class Operator:
             if "error" in said and said["did"] == "prepare" and not self.clients[key].passed:
                 who = f"{said['kind']} {said['name']!r}"
                 what = f"cannot follow the new plan ({said['error']})"
-                raise MachineError(Problem(who, what, "See to that, and try again"))
+                raise MachineError(Problem(who, what, "Put that right, and try again"))
 
     async def undo(self) -> None:
         """The old plan goes on alone."""

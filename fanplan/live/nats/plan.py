@@ -144,7 +144,7 @@ def load_plan(folder: Path) -> NatsPlan:
             },
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        what = f"is no export for NATS ({error})"
+        what = f"is not an export for NATS ({error})"
         raise InputError(Problem(str(folder), what, EXPORT_AGAIN)) from error
 
 

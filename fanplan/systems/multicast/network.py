@@ -216,7 +216,7 @@ def ran(*command: str, given: str = "") -> str:
     if done.returncode != 0:
         words = done.stderr.strip().splitlines() or ["it says nothing"]
         what = f"{command[0]} failed: {words[0]}"
-        remedy = "See whether this machine lets you make network namespaces"
+        remedy = "Check whether this machine lets you make network namespaces"
         raise InputError(Problem("a trial on multicast", what, remedy))
     return done.stdout
 

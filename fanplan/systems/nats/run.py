@@ -90,8 +90,8 @@ class Run:
             await asyncio.gather(*(agent.open() for agent in agents))
             yield
         except (OSError, TimeoutError) as error:
-            what = f"a server does not answer any more ({error or 'no answer'})"
-            raise InputError(Problem("nats", what, "See to that, and try again")) from error
+            what = f"a server no longer answers ({error or 'no answer'})"
+            raise InputError(Problem("nats", what, "Put that right, and try again")) from error
         finally:
             for agent in agents:
                 await agent.close()

@@ -131,7 +131,7 @@ class Servers:
         # Lines of a log begin with the process and the time.
         said = re.sub(r"^\[\d+\] \S+ \S+ ", "", bad[-1]) if bad else "it said nothing"
         what = f"its server did not start: {said}"
-        return Problem(f"broker {server.broker!r}", what, "See to that, and try again")
+        return Problem(f"broker {server.broker!r}", what, "Put that right, and try again")
 
     def kill(self, broker: int) -> None:
         """End a server as a power cut would."""

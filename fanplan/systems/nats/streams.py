@@ -49,7 +49,7 @@ class Stream:
         told = await self.request(f"$JS.API.STREAM.CREATE.{STREAM}", config)
         if "error" in told:
             what = str(told["error"].get("description", told["error"]))
-            raise InputError(Problem("durable", what, "See to that, and try again"))
+            raise InputError(Problem("durable", what, "Put that right, and try again"))
 
     async def request(self, api: str, content: dict[str, Any]) -> dict[str, Any]:
         token = f"q{next(self.tokens)}"

@@ -20,12 +20,7 @@ from fanplan.systems.nats.config import write_configs
 from fanplan.systems.nats.disturbed import disturbed
 from fanplan.systems.nats.enact import enacted
 from fanplan.systems.nats.run import Run
-from fanplan.systems.nats.servers import (
-    Servers,
-    free_servers,
-    require_room,
-    server_program,
-)
+from fanplan.systems.nats.servers import Servers, free_servers, require_room, server_program
 from fanplan.systems.params import TrialParams
 from fanplan.systems.traffic import Traffic, read_traffic
 from fanplan.systems.trial import Tried
@@ -72,7 +67,7 @@ def run_trial(
 
 def require_broker(traffic: Traffic, params: TrialParams) -> None:
     if params.kill is not None and params.kill not in traffic.ways.brokers:
-        what, some = f"{params.kill!r} is no broker of the plan", traffic.ways.brokers[:10]
+        what, some = f"{params.kill!r} is not a broker of the plan", traffic.ways.brokers[:10]
         raise InputError(Problem("kill", what, f"Name one of {', '.join(some)}"))
 
 

@@ -126,7 +126,7 @@ def read_graph(path: Path) -> Graph:
         raise InputError(Problem(str(path), what, "Name a file in GraphML")) from error
     except expat.ExpatError as error:
         where = f"{path}, line {error.lineno}"
-        what = f"is no XML ({expat.ErrorString(error.code)})"
+        what = f"is not XML ({expat.ErrorString(error.code)})"
         raise InputError(Problem(where, what, "Name a whole file in GraphML")) from error
     except Declared as error:
         what = "declares a document type, which may hide entities without end"

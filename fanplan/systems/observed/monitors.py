@@ -74,7 +74,7 @@ def monitor_at(url: str) -> Monitor:
     """The server behind an address; an error if it is none of NATS."""
     told = ask(url, "varz")
     if "server_id" not in told:
-        raise InputError(Problem(url, "is no monitor of a NATS server", START))
+        raise InputError(Problem(url, "is not a monitor of a NATS server", START))
     return Monitor(url, broker_name(str(told.get("server_name") or told["server_id"])))
 
 
@@ -88,16 +88,16 @@ def ask(url: str, what: str) -> Json:
         if error.code in (401, 403):
             what, remedy = f"lets nobody in ({error.code})", "Write http://USER:PASSWORD@HOST:PORT"
             raise InputError(Problem(shown, what, remedy)) from error
-        what = f"is no monitor of a NATS server (it answers {error.code})"
+        what = f"is not a monitor of a NATS server (it answers {error.code})"
         raise InputError(Problem(shown, what, START)) from error
     except (ValueError, RecursionError, http.client.HTTPException) as error:
         # Such as the port for clients, which does not speak HTTP.
-        raise InputError(Problem(shown, "is no monitor of a NATS server", START)) from error
+        raise InputError(Problem(shown, "is not a monitor of a NATS server", START)) from error
     except OSError as error:
         said = getattr(error, "reason", error)
         raise MachineError(Problem(shown, f"no monitor answers ({said})", START)) from error
     if not isinstance(told, dict):
-        raise InputError(Problem(shown, "is no monitor of a NATS server", START))
+        raise InputError(Problem(shown, "is not a monitor of a NATS server", START))
     return told
 
 
@@ -120,7 +120,7 @@ def without_user(url: str) -> tuple[str, str]:
     except ValueError:
         known = False
     if not known:
-        what = "is no address of a monitor"
+        what = "is not an address of a monitor"
         raise InputError(Problem(url.rpartition("@")[2], what, "Write http://HOST:PORT"))
     return user, f"{parts.scheme}://{place}{parts.path.rstrip('/')}"
 

@@ -180,7 +180,7 @@ def address_of(url: str) -> Address:
     """Where a tap connects, from nats://USER:PASSWORD@HOST:PORT."""
     parts = urlsplit(url if "//" in url else f"nats://{url}")
     if parts.scheme not in ("nats", "tcp") or not parts.hostname:
-        raise InputError(Problem("tap", f"{url!r} is no address", "Write nats://HOST:PORT"))
+        raise InputError(Problem("tap", f"{url!r} is not an address", "Write nats://HOST:PORT"))
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
     return Address(parts.hostname, parts.port or CLIENT_PORT, user, password)
 

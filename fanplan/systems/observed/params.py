@@ -15,7 +15,7 @@ class ObserveParams(Options):
     """How long, and how, the traffic of a network is looked at."""
 
     seconds: float = option(
-        0.0, "Look at traffic for so long, by counters or a tap.", at_least=0, shown="no traffic"
+        0.0, "Seconds to watch traffic, by counters or a tap.", at_least=0, shown="no traffic"
     )
     tap: str | None = option(
         None, "Subscribe to everything at this server.", metavar="nats://HOST:PORT"

@@ -89,9 +89,13 @@ class BrokersParams(RangedParams):
     advertisements: int = option(1500, "number of advertisements", at_least=1)
     classes: int = option(4, "number of classes, each a topic", at_least=1)
     attributes: int = option(4, "attributes beside the class", at_least=1, at_most=16)
-    bias: float = option(0.75, "chance of a broker that prefers the class", at_least=0, at_most=1)
-    centre_sd: float = option(3.0, "how far centres lie from their mean", at_least=0)
-    broker_sd: float = option(3.0, "how far publishers lie from a third of the brokers", at_least=0)
+    bias: float = option(
+        0.75, "chance that a broker prefers a client's class", at_least=0, at_most=1
+    )
+    centre_sd: float = option(3.0, "standard deviation of centres around their mean", at_least=0)
+    broker_sd: float = option(
+        3.0, "standard deviation of publishers around a third of brokers", at_least=0
+    )
     same_class: bool = option(True, "advertisements prefer the class that subscriptions prefer")
 
     def relations(self) -> Iterator[Problem]:
@@ -240,9 +244,13 @@ class ClientsParams(RangedParams):
     brokers: int = option(1000, "brokers that may be used", at_least=1)
     classes: int = option(4, "number of classes, each a topic", at_least=1)
     attributes: int = option(2, "attributes beside the class", at_least=1, at_most=16)
-    centre_sd: float = option(3.0, "how far centres lie from their class's mean", at_least=0)
-    equal_capacity: bool = option(True, "capacities are all alike, not from 0 to that number")
-    rate_ranks: int = option(10, "the fastest publishers are this many times faster", at_least=1)
+    centre_sd: float = option(
+        3.0, "standard deviation of centres around their class's mean", at_least=0
+    )
+    equal_capacity: bool = option(True, "capacities are equal, not drawn from 0 to that number")
+    rate_ranks: int = option(
+        10, "rate of the fastest publishers, if the slowest have 1", at_least=1
+    )
     rate_skew: float = option(2.0, "Zipf exponent of the rates", at_least=0)
 
 
@@ -305,4 +313,6 @@ def publications_at_pace(population: Population, seconds: float, seed: int) -> D
 BROKERS = WorkloadKind(
     "brokers", "regional clients at given brokers", BrokersParams, generate_brokers
 )
-CLIENTS = WorkloadKind("clients", "clients to be given brokers", ClientsParams, generate_clients)
+CLIENTS = WorkloadKind(
+    "clients", "clients that have no brokers yet", ClientsParams, generate_clients
+)

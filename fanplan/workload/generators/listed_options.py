@@ -51,7 +51,7 @@ class OptionsParams(GeneratorParams):
     """Sizes of the feed; the defaults are about those of OPRA."""
 
     rate: float = option(6.0, "mean rate of a symbol, messages/s", above=0)
-    symbols: int = option(1_400_000, "about so many symbols, each a topic", at_least=100)
+    symbols: int = option(1_400_000, "approximate number of symbols, each a topic", at_least=100)
     underlyings: int = option(5_500, "number of underlyings", at_least=1, at_most=LETTERS**4)
     users: int = option(10_000, "number of subscribers", at_least=1)
     follows: float = option(8.0, "mean number of underlyings a user follows", above=0)
@@ -61,8 +61,8 @@ class OptionsParams(GeneratorParams):
     local: float = option(8.0, "how much more users follow their own sector", at_least=1)
     activity_sigma: float = option(0.8, "log-normal sigma of users' activity; 0: equal", at_least=0)
     burst_sigma: float = option(1.0, "log-normal sigma of an underlying's day; 0: none", at_least=0)
-    day: int = option(0, "day after the first", at_least=0)
-    moved: float = option(0.05, "share of interest that turns overnight", at_least=0, at_most=1)
+    day: int = option(0, "number of the day to draw, from 0", at_least=0)
+    moved: float = option(0.05, "share of interest that moves overnight", at_least=0, at_most=1)
 
     def relations(self) -> Iterator[Problem]:
         if self.symbols < 24 * self.underlyings:

@@ -160,7 +160,7 @@ def draw_graphs(rng: np.random.Generator, count: int, size: int, chance: float) 
         if not again.size:
             graph, pair = np.nonzero(linked)
             return graph[:, None] * size + pairs[pair]
-    what = f"{size} nodes hardly ever hang together with links by a chance of {chance}"
+    what = f"{size} nodes are hardly ever connected if each link has a chance of {chance}"
     raise InputError(Problem("transit_edge, stub_edge", what, "Give a larger chance"))
 
 
@@ -219,7 +219,7 @@ class TreeGridParams(GeneratorParams):
     levels: int = option(4, "levels of the tree, the root included", at_least=2)
     cells: int = option(100, "cells of the content space", at_least=1)
     zipf_leaves: int = option(0, "1: leaves per cell follow Zipf's law", at_least=0, at_most=1)
-    zipf_messages: int = option(0, "1: messages per cell follow it", at_least=0, at_most=1)
+    zipf_messages: int = option(0, "1: messages per cell follow Zipf's law", at_least=0, at_most=1)
     messages: int = option(100, "most messages of a cell; only ratios matter to tables", at_least=1)
     hop_ms: float = option(1.0, "latency of a link, ms", at_least=0)
     capacity: float = option(10_000.0, "capacity of a broker, messages/s", above=0)

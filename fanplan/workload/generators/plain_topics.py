@@ -58,7 +58,7 @@ class MarketParams(GeneratorParams):
     zipf: float = option(1.0, "Zipf exponent of the markets' weights", at_least=0)
     want: float = option(0.8, "chance that a user wants a market's first symbol", above=0)
     want_decay: float = option(0.15, "decay of that chance with rank", above=0)
-    rate_floor: float = option(0.01, "rate of the last symbols beside 1 for the first", at_least=0)
+    rate_floor: float = option(0.01, "rate of the last symbols, if the first has 1", at_least=0)
     rate_decay: float = option(0.2, "decay of the rate with rank", above=0)
     activity_sigma: float = option(1.0, "log-normal sigma of users' activity; 0: equal", at_least=0)
 
@@ -229,11 +229,14 @@ RANDOM = WorkloadKind(
     "random", "every user wants every topic with the same chance", RandomParams, generate_random
 )
 WEBSPHERE = WorkloadKind(
-    "websphere", "mechanical interest: many equal audiences", WebsphereParams, generate_websphere
+    "websphere",
+    "mechanical interest, with many equal audiences",
+    WebsphereParams,
+    generate_websphere,
 )
 STRUCTURED = WorkloadKind(
     "structured",
-    "mechanical interest: many roles of different size",
+    "mechanical interest, with many roles of different size",
     StructuredParams,
     generate_websphere,
 )

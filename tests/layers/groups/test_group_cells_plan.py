@@ -135,15 +135,19 @@ WRONG = {
     "no cell": (
         "group_cells",
         lambda r: [r[0] | {"cell": [3, 0]}],
-        "[3, 0] is no cell of its topic",
+        "[3, 0] is not a cell of its topic",
     ),
     "words": (
         "group_cells",
         lambda r: [r[0] | {"description": "x"}, *r[1:]],
         "group_cells: description differs from the dataset (1): 'x'",
     ),
-    "short": ("group_cells", lambda r: [r[0] | {"cell": [1]}], "[1] is no cell of its topic"),
-    "topic": ("group_axes", lambda r: [x | {"topic": "x"} for x in r], "is no cell of its topic"),
+    "short": ("group_cells", lambda r: [r[0] | {"cell": [1]}], "[1] is not a cell of its topic"),
+    "topic": (
+        "group_axes",
+        lambda r: [x | {"topic": "x"} for x in r],
+        "is not a cell of its topic",
+    ),
     "edges": (
         "group_axes",
         lambda r: [r[0] | {"edges": [0.0, 1.0, 4.0, 6.0]}, r[1]],

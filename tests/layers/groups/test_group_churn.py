@@ -205,9 +205,9 @@ def test_bad_churn_is_named() -> None:
         GroupsChurn(events=-1)
     with pytest.raises(InputError, match="seed: -1 is negative"):
         GroupsChurn(seed=-1)
-    with pytest.raises(InputError, match="updates: 2 is no share") as both:
+    with pytest.raises(InputError, match="updates: 2 is not a share") as both:
         GroupsChurn(updates=2, every_ms=-1.0)
-    assert "every_ms: -1.0 is no such time" in str(both.value)
+    assert "every_ms: -1.0 is out of range" in str(both.value)
     with pytest.raises(InputError, match=r"hold: some is unknown\. Choose one of all, affected"):
         GroupsChurn(hold="some")  # type: ignore[arg-type]
 

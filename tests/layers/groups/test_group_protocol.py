@@ -262,7 +262,7 @@ def test_counts_do_not_depend_on_lost_messages(most_ms: float) -> None:
 def test_bad_params_are_named() -> None:
     with pytest.raises(InputError, match=r"latency: 2\.0 to 1\.0 ms"):
         GroupsChurn(latency_ms=(2.0, 1.0))
-    with pytest.raises(InputError, match=r"loss: 1\.0 is no such share"):
+    with pytest.raises(InputError, match=r"loss: 1\.0 is out of range"):
         GroupsChurn(loss=1.0)
     with pytest.raises(InputError, match="loss: messages get lost, but none takes time"):
         GroupsChurn(latency_ms=(0.0, 0.0), loss=0.1)

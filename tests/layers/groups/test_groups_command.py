@@ -166,11 +166,11 @@ def test_replay_names_a_broker_without_a_tree(
     sent = routes_of({(4, (0,)): 1.0})
     other = write_group_dataset(tmp_path / "other", NAMES, sent, LINKS)
     assert run("replay", tmp_path / "plan", other) == 2
-    assert "broker 'b4' sends, but is no root" in capsys.readouterr().err
+    assert "broker 'b4' sends, but is not a root" in capsys.readouterr().err
 
 
 WRONG = {
-    "select": (("--select", "top:0%"), "--select: 'top:0%' is no share"),
+    "select": (("--select", "top:0%"), "--select: 'top:0%' is not a share"),
     "rank": (("--rank", "best"), "--rank: 'best' is unknown. Use one of: saving, nc, fc"),
     "trees": (("--trees", "best"), "--trees: 'best' is unknown. Use one of: links"),
     "both": (("--trees", "links", "--overlay", "x"), "--overlay: trees come from there"),

@@ -344,9 +344,7 @@ def test_a_longer_way_is_named(tmp_path: Path) -> None:
     path = write_group_dataset(tmp_path / "d", NAMES, routes_of(SENT), links, latency=latency)
     plan = fanplan.groups(fanplan.Dataset(path), trees="per-publisher").save(tmp_path / "plan")
     edit(
-        plan,
-        "group_trees",
-        lambda r: [x | {"parent": "A"} if x["child"] == "D" else x for x in r],
+        plan, "group_trees", lambda r: [x | {"parent": "A"} if x["child"] == "D" else x for x in r]
     )
     said = check_plan(plan, path).violations
     assert any("trees: a shorter way from 'R' (1): 'D' to 'M'" in text for text in said), said
@@ -356,9 +354,7 @@ def test_a_given_tree_that_was_changed_is_named(tmp_path: Path) -> None:
     dataset = paper(tmp_path / "d", links=None, trees=tree_table(R=TREE))
     plan = fanplan.groups(dataset, trees="given").save(tmp_path / "plan")
     edit(
-        plan,
-        "group_trees",
-        lambda r: [x | {"parent": "K"} if x["child"] == "D" else x for x in r],
+        plan, "group_trees", lambda r: [x | {"parent": "K"} if x["child"] == "D" else x for x in r]
     )
     said = check_plan(plan, dataset.path).violations
     assert "trees: not as given (1): 'K' to 'D'" in said
@@ -384,7 +380,7 @@ BAD = {
     "apart": ({"links": CUT}, {}, "they do not join 'A' with 'D'"),
     "apart, by path": ({"links": CUT}, {"trees": "per-publisher"}, "do not join 'A' with 'D'"),
     "no trees": ({}, {"trees": "given"}, "there is no table trees"),
-    "unknown": ({"trees": tree_table(R="RX")}, {"trees": "given"}, "child 'X' is no broker"),
+    "unknown": ({"trees": tree_table(R="RX")}, {"trees": "given"}, "child 'X' is not a broker"),
     "twice": (
         {"trees": tree_table(R=TREE + " KD")},
         {"trees": "given"},
@@ -396,7 +392,7 @@ BAD = {
         "that of 'R' has not just one way to 'D'",
     ),
     "a root below": ({"trees": tree_table(R=TREE + " AR")}, {"trees": "given"}, "root 'R' has a"),
-    "no tree": ({"trees": tree_table(A="AK")}, {"trees": "given"}, "'R' sends, but is no root"),
+    "no tree": ({"trees": tree_table(A="AK")}, {"trees": "given"}, "'R' sends, but is not a root"),
     "too small": (
         {"trees": tree_table(R="RK KA KB")},
         {"trees": "given"},
@@ -418,13 +414,13 @@ BAD = {
             "top:x": "is not understood",
             "top:nan": "is not understood",
             "threshold:5%": "is not understood",
-            "top:0%": "is no share",
-            "top:-5%": "is no share",
-            "top:101%": "is no share",
-            "top:10": "is no share",
+            "top:0%": "is not a share",
+            "top:-5%": "is not a share",
+            "top:101%": "is not a share",
+            "top:10": "is not a share",
             "threshold:-1": "takes groups that cost more",
-            "budget:0": "is no number of entries",
-            "budget:2.5": "is no number of entries",
+            "budget:0": "is not a number of entries",
+            "budget:2.5": "is not a number of entries",
         }.items()
     },
 }

@@ -8,15 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
-from group_worlds import (
-    EDGES,
-    cell_of,
-    cells_of_world,
-    members_of,
-    random_world,
-    routes_of,
-    way,
-)
+from group_worlds import EDGES, cell_of, cells_of_world, members_of, random_world, routes_of, way
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from overlays import routes_of as routes_from
@@ -129,7 +121,7 @@ def test_each_source_has_the_tree_that_is_hung_at_it() -> None:
     assert trees.parent.tolist() == [[-1, 0, 0, 0], [2, 0, -1, 0]]
     assert trees.inner.tolist() == [[True, False, False, False], [True, False, True, False]]
     assert trees.of(np.array([2, 0, 2])).tolist() == [1, 0, 1]
-    with pytest.raises(InputError, match="trees: broker 'b3' sends, but is no root"):
+    with pytest.raises(InputError, match="trees: broker 'b3' sends, but is not a root"):
         exact_groups(FOUR, trees, routes_from({(0, (1,)): 1.0, (3, (1,)): 1.0}))
     with pytest.raises(InputError, match="trees: nothing is published at 'b0', 'b2'"):
         exact_groups(FOUR, trees, routes_from({(0, (1,)): 0.0}))

@@ -345,7 +345,7 @@ BAD = {
         {"trees": "given"},
         "that of 'A' does not reach 'D'",
     ),
-    "unknown node": (figure_2(), tree_table(A="AX"), {"trees": "given"}, "child 'X' is no node"),
+    "unknown node": (figure_2(), tree_table(A="AX"), {"trees": "given"}, "child 'X' is not a node"),
     "no link": (
         figure_2(),
         tree_table(A="AC"),

@@ -200,10 +200,10 @@ def test_descriptors_of_one_who_left_do_not_go_on_in_a_circle(
 @pytest.mark.parametrize(
     ("options", "what"),
     [
-        ({"loss": 1.0}, "loss: 1.0 is no such chance. Give 0 to below 1"),
+        ({"loss": 1.0}, "loss: 1.0 is out of range. Give 0 to below 1"),
         ({"events": -1}, "events: -1 is too little. Give 0 or more"),
         ({"burst": 0}, "burst: 0 is too little. Give 1 or more"),
-        ({"matching": 2.0}, "matching: 2.0 is no chance. Give 0 to 1"),
+        ({"matching": 2.0}, "matching: 2.0 is not a chance. Give 0 to 1"),
         ({"trees": "ring"}, "trees: 'ring' is unknown"),
         ({"trees": "shared:x"}, "core: there is no node 'x'"),
         ({"trees": "given"}, "trees: none are given. Give a table root, parent, child"),

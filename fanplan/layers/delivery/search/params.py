@@ -37,7 +37,7 @@ class DeliveryParams:
         ]
         limit = self.unicast_limit
         if limit is not None and not 0 <= limit <= 1:
-            problems.append(Problem("unicast_limit", f"{limit} is no share", "Use 0 to 1"))
+            problems.append(Problem("unicast_limit", f"{limit} is not a share", "Use 0 to 1"))
         if problems:
             raise InputError(problems)
 

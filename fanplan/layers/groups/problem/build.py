@@ -80,7 +80,7 @@ def cell_groups(
 def require_entering(brokers: pa.Array, trees: BrokerTrees, routes: Routes, tree: Ints) -> None:
     """All that is sent must enter at a root, and something must be sent."""
     for broker in routes.source[tree == NONE][:1]:
-        what = f"broker {brokers[int(broker)].as_py()!r} sends, but is no root"
+        what = f"broker {brokers[int(broker)].as_py()!r} sends, but is not a root"
         raise InputError(Problem("trees", what, "Give a tree for every broker that sends"))
     if not routes.messages.any():
         if brokers.to_pylist() == [NOWHERE]:

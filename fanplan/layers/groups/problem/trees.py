@@ -179,7 +179,7 @@ def broker_positions(column: pa.ChunkedArray, role: str, names: pa.Array) -> Int
     if found.null_count:
         unknown = column.filter(pc.is_null(found)).unique().to_pylist()[:NAMED]
         remedy = "Name a broker of the workload"
-        raise InputError(Problem("trees", f"{role} {n!r} is no broker", remedy) for n in unknown)
+        raise InputError(Problem("trees", f"{role} {n!r} is not a broker", remedy) for n in unknown)
     result: Ints = found.to_numpy().astype(np.int32)
     return result
 

@@ -55,11 +55,11 @@ class GroupsChurn:
             if getattr(self, name) < 0:
                 yield Problem(name, f"{getattr(self, name)} is negative", "Give 0 or more")
         if not 0 <= self.updates <= 1:
-            yield Problem("updates", f"{self.updates} is no share", "Give a share from 0 to 1")
+            yield Problem("updates", f"{self.updates} is not a share", "Give a share from 0 to 1")
         for name in ("every_ms", "match_ms"):
             value = getattr(self, name)
             if not 0 <= value < math.inf:
-                yield Problem(name, f"{value} is no such time", "Give 0 ms or more")
+                yield Problem(name, f"{value} is out of range", "Give 0 ms or more")
 
     def _rebuilds(self) -> Iterator[Problem]:
         if self.rebuild_every < 0:
@@ -71,10 +71,10 @@ class GroupsChurn:
     def _links(self) -> Iterator[Problem]:
         least, most = self.latency_ms
         if not 0 <= least <= most < math.inf:
-            what = f"{least} to {most} ms is no range of times"
+            what = f"{least} to {most} ms is not a range of times"
             yield Problem("latency", what, "Give two times from 0, the lesser one first")
         if not 0 <= self.loss < 1:
-            yield Problem("loss", f"{self.loss} is no such share", "Give 0 to below 1")
+            yield Problem("loss", f"{self.loss} is out of range", "Give 0 to below 1")
         if self.loss and not most:
             what = "messages get lost, but none takes time"
             yield Problem("loss", what, "Give a latency above 0")

@@ -227,7 +227,7 @@ def node_positions(network: MarkedNetwork, trees: pa.Table, column: str) -> Long
     if found.null_count:
         unknown = names.filter(pc.is_null(found)).unique().to_pylist()[:NAMED]
         remedy = "Name a node of the network"
-        raise InputError(Problem("trees", f"{column} {n!r} is no node", remedy) for n in unknown)
+        raise InputError(Problem("trees", f"{column} {n!r} is not a node", remedy) for n in unknown)
     result: Longs = found.to_numpy().astype(np.int64)
     return result
 

@@ -55,9 +55,9 @@ class MarkingChurn:
             if not low <= getattr(self, name) < math.inf
         ]
         if not 0 <= self.loss < 1:
-            problems.append(Problem("loss", f"{self.loss} is no such chance", "Give 0 to below 1"))
+            problems.append(Problem("loss", f"{self.loss} is out of range", "Give 0 to below 1"))
         if not 0 <= self.matching <= 1:
-            problems.append(Problem("matching", f"{self.matching} is no chance", "Give 0 to 1"))
+            problems.append(Problem("matching", f"{self.matching} is not a chance", "Give 0 to 1"))
         if problems:
             raise InputError(problems)
 
