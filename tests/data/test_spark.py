@@ -148,5 +148,5 @@ def test_the_secret_of_a_cluster_is_read_from_a_file_of_its_owner(
     assert [secret_conf(master) for master in (None, "local[2]", "yarn")] == [{}, {}, {}]
     for wrong in ("short", "two words of a secret", ""):
         file.write_text(wrong)
-        with pytest.raises(InputError, match="is no secret"):
+        with pytest.raises(InputError, match="is not a secret"):
             secret_conf("spark://127.0.0.1")

@@ -28,5 +28,5 @@ def test_a_topic_is_read_back(topic: str, syntax: TopicSyntax) -> None:
 
 @pytest.mark.parametrize("text", ["a.b", "%2", "%61", "a%", "", "%ff", "%FF", "é"])
 def test_what_was_not_written_so_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match="no name"):
+    with pytest.raises(InputError, match="not a name"):
         name_of(text)

@@ -296,7 +296,7 @@ def test_a_plan_that_cannot_be_reached_leaves_the_old_one_in_force(
             with pytest.raises(InputError, match="is not an export for NATS"):
                 await switched(one, three.parent)
             await AgentFollower(load_plan(one), broker).open()
-            with pytest.raises(MachineError, match="of another workload"):
+            with pytest.raises(MachineError, match="for another workload"):
                 await switched(one, of_others(two))
             # A server that does not load its file, nor answer.
             stopped = running.running[1].pid

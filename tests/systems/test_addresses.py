@@ -59,7 +59,7 @@ def test_a_range_larger_than_ethernet_has_no_address_twice() -> None:
         ("239.1.1.1/8", "has host bits set"),
         ("10.0.0.0/8", "not inside 224.0.0.0/4"),
         ("224.0.0.0/4", "reaches into 232.0.0.0/8"),
-        ("230.0.0.0/24", "230.0.0.0/24 has not as many"),
+        ("230.0.0.0/24", "230.0.0.0/24 does not have as many"),
     ],
 )
 def test_other_ranges_are_refused(text: str, told: str) -> None:

@@ -217,7 +217,7 @@ def test_frames_are_of_the_kind_that_is_asked_for(tmp_path: Path) -> None:
     assert opened.json()["layers"] == list(opened.record.layers)
     with pytest.raises(InputError, match="Did you mean 'flows'"):
         opened["flow"]
-    with pytest.raises(InputError, match="no kind of frame"):
+    with pytest.raises(InputError, match="not a kind of frame"):
         opened.frame("flows", "excel")  # type: ignore[arg-type]
 
 
@@ -234,7 +234,7 @@ def test_words_of_the_command_line(tmp_path: Path) -> None:
     for given, wrong in (
         (("path", "p0"), "subscriber is missing"),
         (("bottlenecks", "b0"), "too much"),
-        (("if_traffic", "t1", "many"), "no number"),
+        (("if_traffic", "t1", "many"), "not a number"),
         (("path", "p0", "s01", "via=b0"), "not known"),
     ):
         with pytest.raises(InputError, match=wrong):

@@ -118,7 +118,7 @@ def test_the_cheapest_changes_are_those_that_single_rows_find(seed: int, tmp_pat
     assert all(row["now"] != row["then"] for row in rows)
     assert place_name(np.array([], np.int64)) == "unicast"
     for wrong in (0, -1, 2.5, True):
-        with pytest.raises(InputError, match="no number of changes"):
+        with pytest.raises(InputError, match="not a number of changes"):
             opened.ask(data).cheapest_change(wrong)  # type: ignore[arg-type]
 
 

@@ -141,5 +141,5 @@ def test_sizes_that_make_no_sense_are_refused(options: dict[Any, Any], told: str
 
 def test_networks_too_sparse_to_hang_together_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(networks, "DRAWS", 5)
-    with pytest.raises(InputError, match="hardly ever hang together"):
+    with pytest.raises(InputError, match="hardly ever connected"):
         draw_transit_stub(TransitStubParams(stub_edge=0.01), 1)

@@ -242,5 +242,5 @@ def test_only_a_design_knows_the_way_to_clients(tmp_path: Path) -> None:
         for name in ("overlay", "groups"):
             asked = {"overlay": tmp_path / "overlay"} if name == "groups" else {}
             plan = getattr(fanplan, name)(dataset, **asked).save(tmp_path / name)
-            with pytest.raises(InputError, match="client_ms: this plan leaves out the way"):
+            with pytest.raises(InputError, match="client_ms: this plan does not include the way"):
                 fanplan.simulate(plan, dataset, client_ms=1.0)

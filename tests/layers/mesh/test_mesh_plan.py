@@ -105,7 +105,7 @@ def test_limits_are_kept_or_the_answer_says_what_would_do(dataset: Dataset) -> N
     assert found.value.value == 2
     with pytest.raises(InputError, match="has its own"):
         fanplan.mesh(dataset, method="flat", aim="degree")
-    with pytest.raises(InputError, match="lowest there is"):
+    with pytest.raises(InputError, match="lowest possible"):
         fanplan.mesh(dataset, aim="degree", degree=3)
     assert fanplan.mesh(dataset, aim="degree").summary()["degree_max"] == 2
 
