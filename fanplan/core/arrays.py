@@ -28,6 +28,16 @@ def starts_of(sizes: ArrayLike) -> Longs:
     return np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
 
 
+def expanded(starts: Longs, row: Ints | Longs) -> tuple[Longs, Longs]:
+    """For every i the entries of list ``row[i]``, one list after the other: (i, position).
+
+    List r has the positions ``starts[r]:starts[r + 1]``.
+    """
+    sizes = np.diff(starts)[row]
+    which = np.repeat(np.arange(len(sizes)), sizes)
+    return which, np.arange(len(which)) + (starts[row] - starts_of(sizes)[:-1])[which]
+
+
 def listed_by(keys: Ints | Longs, count: int) -> tuple[Longs, Longs]:
     """Positions by their keys: those of key k are ``order[starts[k]:starts[k + 1]]``.
 

@@ -1,8 +1,10 @@
-"""Files that a user names: no pipe that never ends, no secret that others can read."""
+"""Files that a user names: no pipe that never ends, no secret that others can read; and CSV."""
 
 from __future__ import annotations
 
+import csv
 import stat
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -38,3 +40,9 @@ def require_private(path: Path, what: str) -> None:
 
 def refuse(path: Path, what: str, remedy: str) -> NoReturn:
     raise InputError(Problem(str(path), what, remedy))
+
+
+def write_csv(path: Path, names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """A header and rows, as spreadsheets and other programs read them."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([names, *rows])

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import Floats, Ints, Longs, starts_of
 from fanplan.core.bits import mix
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.kernels import compiled
@@ -48,7 +48,7 @@ def from_pairs(
     wanted = np.flatnonzero(np.diff(indptr))
     first, group = equal_audiences(indptr, audience, wanted)
     problem = InterestProblem(
-        indptr=np.concatenate(([0], np.cumsum(np.diff(indptr)[first]))).astype(np.int64),
+        indptr=starts_of(np.diff(indptr)[first]),
         audience=take_audiences(indptr, audience, first),
         messages=group_sums(group, amounts[wanted], len(first)),
         bytes=group_sums(group, sizes[wanted], len(first)),

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import Floats, Ints, Longs, starts_of
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.kernels import compiled
 from fanplan.data.reader import INGEST_AGAIN, read_manifest, read_stage
@@ -97,7 +97,7 @@ def load_classes(dataset: Path) -> InterestProblem:
     require_dense(names["subscriber_id"].combine_chunks().sort(), dataset / "subscribers")
     audiences = table["subscribers"].combine_chunks()
     audience = audiences.flatten().to_numpy(zero_copy_only=False).astype(np.int32)
-    indptr = np.concatenate(([0], np.cumsum(audiences.value_lengths().to_numpy())))
+    indptr = starts_of(audiences.value_lengths().to_numpy())
     require_audiences(audience, indptr, len(names), dataset / "classes")
     require_totals(table, dataset / "classes")
     return InterestProblem(
@@ -144,7 +144,7 @@ def per_flow(
     if len(flow_class) and not 0 <= flow_class.min() <= flow_class.max() < problem.size:
         what = f"a flow's audience class lies outside 0 to {problem.size - 1}"
         raise InputError(Problem("flows", what, INGEST_AGAIN))
-    indptr = np.concatenate(([0], np.cumsum(problem.audience_sizes[flow_class]))).astype(np.int64)
+    indptr = starts_of(problem.audience_sizes[flow_class])
     return replace(
         problem,
         indptr=indptr,
@@ -164,7 +164,7 @@ def per_class(problem: InterestProblem) -> InterestProblem:
         return problem
     classes, first, group = np.unique(problem.classes, return_index=True, return_inverse=True)
     sizes = problem.audience_sizes[first]
-    indptr = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+    indptr = starts_of(sizes)
     return replace(
         problem,
         indptr=indptr,

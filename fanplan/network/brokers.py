@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse
 
-from fanplan.core.arrays import NONE, Bools, Floats, Ints, Longs, places_among
+from fanplan.core.arrays import NONE, Bools, Floats, Ints, Longs, places_among, starts_of
 from fanplan.core.errors import InputError, Problem
 
 
@@ -35,11 +35,16 @@ class Routes:
     def destinations(self, route: int) -> Ints:
         return self.brokers[self.starts[route] : self.starts[route + 1]]
 
+    @staticmethod
+    def none() -> Routes:
+        nothing = np.empty(0, np.int32)
+        return Routes(nothing, np.zeros(1, np.int64), nothing, np.empty(0), np.empty(0))
+
     def somewhere(self) -> Routes:
         """Those that lead somewhere: what nobody wants is left out."""
         counts = np.diff(self.starts)
         kept = counts > 0
-        starts = np.append(0, np.cumsum(counts[kept]))
+        starts = starts_of(counts[kept])
         own = (self.source[kept], starts, self.brokers, self.messages[kept], self.deliveries[kept])
         return Routes(*own)
 
@@ -172,10 +177,3 @@ def no_similarity(brokers: int) -> Similarity:
     """Nobody is like anybody."""
     nothing = scipy.sparse.csr_array((brokers, brokers), dtype=np.float64)
     return Similarity(nothing, nothing, nothing)
-
-
-def values_at(matrix: scipy.sparse.csr_array, rows: Ints, columns: Ints) -> Floats:
-    """Values of a sparse matrix at some places; scipy gives no plain array for none of them."""
-    if not len(rows):
-        return np.empty(0)
-    return np.asarray(scipy.sparse.csr_array(matrix)[rows, columns], dtype=np.float64).ravel()

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from markupsafe import Markup
 
+from fanplan.core.result import is_number
 from fanplan.page.numbers import MINUS, TIMES, number, rate_time
 
 MOST_ROWS = 2000
@@ -143,10 +144,6 @@ class Section:
 
 def scaled(value: Any, factor: float) -> Any:
     return value * factor if factor != 1 and is_number(value) else value
-
-
-def is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def digits_of(values: Sequence[Any]) -> int:

@@ -15,8 +15,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fanplan.core.arrays import NONE, Longs
-from fanplan.page.content import is_number
+from fanplan.core.arrays import NONE, Longs, starts_of
+from fanplan.core.result import is_number
 
 Unit = Literal["", "rate", "percent", "words"]
 """How values are written: as they are, as messages in a time that fits, as a share of 1 in
@@ -64,7 +64,7 @@ class Related:
             return self
         rank = np.arange(len(self.items)) - np.repeat(self.starts[:-1], sizes)
         kept = np.flatnonzero(rank < most)
-        starts = np.concatenate(([0], np.cumsum(np.minimum(sizes, most)))).astype(np.int64)
+        starts = starts_of(np.minimum(sizes, most))
         columns = [
             Fact(one.words, [one.values[i] for i in kept.tolist()], one.unit)
             for one in self.columns

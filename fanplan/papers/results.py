@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 import shutil
@@ -15,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fanplan.core.errors import InputError, Problem
+from fanplan.core.files import write_csv
 from fanplan.core.folder import Kind, whole_folder
 from fanplan.papers.experiment import (
     CAUSES,
@@ -103,10 +103,8 @@ def rows_json(rows: Sequence[PaperRow]) -> str:
 
 def write_item(item: Item, rows: Sequence[PaperRow], samples: Samples, folder: Path) -> None:
     name = file_name(item)
-    with (folder / f"{name}.csv").open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(COLUMNS)
-        writer.writerows([safe_cell(getattr(row, column)) for column in COLUMNS] for row in rows)
+    cells = ([safe_cell(getattr(row, column)) for column in COLUMNS] for row in rows)
+    write_csv(folder / f"{name}.csv", COLUMNS, cells)
     table = [[written_number(getattr(row, column)) for column in COLUMNS] for row in rows]
     (folder / f"{name}.md").write_text("\n".join(markdown_table(COLUMNS, table)) + "\n")
     if item.lines:

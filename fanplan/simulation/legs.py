@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fanplan.core.arrays import Floats, Longs
+from fanplan.core.arrays import Floats, Longs, expanded
 from fanplan.network.carried import ratio
 
 CHUNK = 1 << 22
@@ -75,10 +75,7 @@ class Legs:
         return total
 
     def _each(self, visits: Longs, delays: Floats, messages: Floats) -> DelayCounts:
-        sizes = np.diff(self.starts)[visits]
-        which = np.repeat(np.arange(len(visits)), sizes)
-        within = np.arange(len(which)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        leg = self.starts[visits[which]] + within
+        which, leg = expanded(self.starts, visits)
         return delay_counts(delays[which] + self.ms[leg], messages[which] * self.people[leg])
 
 

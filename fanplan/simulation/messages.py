@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import Floats, Ints, Longs, starts_of
 from fanplan.core.errors import InputError, Problem
 from fanplan.data.reader import INGEST_AGAIN, read_manifest, read_stage, stage_batches
 from fanplan.network.brokers import Routes
@@ -97,8 +97,7 @@ def read_sendings(dataset: Path, stage: str, routes: Routes) -> tuple[Floats, Lo
 
 
 def _list_starts(lists: pa.ListArray) -> Longs:
-    sizes = lists.value_lengths().to_numpy()
-    return np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+    return starts_of(lists.value_lengths().to_numpy())
 
 
 def route_keys(routes: Routes) -> list[Key]:
@@ -117,7 +116,7 @@ def merged_routes(routes: Routes) -> tuple[Routes, Longs]:
     first = np.full(len(number), -1, np.int64)
     first[of[::-1]] = np.arange(len(of))[::-1]
     lists = [routes.destinations(route) for route in first.tolist()]
-    starts = np.concatenate(([0], np.cumsum([len(ends) for ends in lists]))).astype(np.int64)
+    starts = starts_of([len(ends) for ends in lists])
     brokers = np.concatenate([np.empty(0, np.int32), *lists])
     messages, deliveries = np.zeros((2, len(first)))
     np.add.at(messages, of, routes.messages)

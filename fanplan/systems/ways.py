@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fanplan.core.arrays import NONE, Bools, Ints, Longs, starts_of
+from fanplan.core.arrays import NONE, Bools, Ints, Longs, expanded, starts_of
 from fanplan.core.errors import InputError, Problem
 from fanplan.data.interest import InterestProblem, load_classes
 from fanplan.data.reader import read_manifest, read_stage
@@ -24,7 +24,7 @@ from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.delivery.carried import Parcels, carried, pairs
 from fanplan.layers.delivery.carried import read_ways as read_delivery_ways
 from fanplan.layers.delivery.legs import nearest_senders
-from fanplan.layers.delivery.problem import client_homes, expanded
+from fanplan.layers.delivery.problem import client_homes
 from fanplan.layers.delivery.read import domains_of
 from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
@@ -35,7 +35,7 @@ from fanplan.layers.groups.simulated import group_ways
 from fanplan.layers.overlay.record import OverlayRecord
 from fanplan.layers.overlay.simulated import read_trees
 from fanplan.network.brokers import Routes
-from fanplan.network.dataset import given_clients, publisher_names, read_brokers
+from fanplan.network.dataset import given_clients, publisher_names, read_brokers, subscriber_names
 from fanplan.network.latency import Timing
 from fanplan.plan.axis import Axis
 from fanplan.plan.stored import StoredPlan
@@ -219,9 +219,7 @@ def summed(key: Longs, amounts: Longs) -> list[tuple[int, int]]:
 
 def read_clients(plan: StoredPlan, dataset: Path) -> Clients:
     """Where the plan has brokers and clients; else all are at one place without a name."""
-    people = read_stage(dataset, "subscribers", ("subscriber", "subscriber_id"))
-    subscribers = people.sort_by("subscriber_id")["subscriber"].combine_chunks()
-    publishers = publisher_names(dataset)
+    subscribers, publishers = subscriber_names(dataset), publisher_names(dataset)
     if not (plan.has(OverlayRecord) or plan.has(GroupsRecord)):
         home, entry = (np.zeros(len(names), np.int32) for names in (subscribers, publishers))
         return Clients([""], subscribers.to_pylist(), publishers.to_pylist(), home, entry)
@@ -353,7 +351,7 @@ class Reading:
             return nothing_carried(parcels)
         if self.plan.has(DeliveryRecord):
             ways = read_delivery_ways(self.plan, self.dataset)
-            return carried(ways, parcels, no_routes())
+            return carried(ways, parcels, Routes.none())
         return self.to_homes(parcels)
 
     def to_homes(self, parcels: Parcels) -> GroupsProblem:
@@ -392,11 +390,6 @@ def no_groups(routes: Routes) -> tuple[Ints, Ints, Longs, Ints]:
     """Of a groups problem what says that all takes default routing."""
     nothing = np.empty(0, np.int32)
     return np.full(len(routes), NONE, np.int32), nothing, np.zeros(1, np.int64), nothing
-
-
-def no_routes() -> Routes:
-    nothing = np.empty(0, np.int32)
-    return Routes(nothing, np.zeros(1, np.int64), nothing, np.empty(0), np.empty(0))
 
 
 def nothing_carried(parcels: Parcels) -> GroupsProblem:

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fanplan.core.arrays import Bools, Floats, Longs
+from fanplan.core.arrays import Bools, Floats, Longs, expanded
 from fanplan.core.errors import NAMED, CheckError, InputError, Problem, readable, similar
 from fanplan.data.dataset import Dataset
 from fanplan.data.described import titled, wanted_words
@@ -557,10 +557,8 @@ def in_channels(ways: Ways, messages: Longs) -> tuple[Longs, Longs, Longs]:
     """Of each copy that a channel brings to a member: the channel, messages, and those in vain."""
     sends = ways.sends
     starts = np.searchsorted(ways.members[0], np.arange(len(ways.domains) + 1))
-    sizes = np.diff(starts)[sends.channel]
-    row = np.repeat(np.arange(len(sizes)), sizes)
-    place = np.arange(len(row)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    who = ways.members[1][starts[sends.channel][row] + place]
+    row, place = expanded(starts, sends.channel)
+    who = ways.members[1][place]
     people = len(ways.subscribers)
     copies = ways.copies
     asked = (copies.parcel * people + copies.subscriber)[copies.wanted]

@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fanplan.core.arrays import Floats, Longs, listed_by, starts_of
+from fanplan.core.arrays import Floats, Longs, expanded, listed_by, starts_of
 from fanplan.core.errors import InputError
 from fanplan.data.described import ranges_at
 from fanplan.data.reader import read_stage
 from fanplan.layers.delivery.carried import Parcels
-from fanplan.layers.delivery.problem import entering_parcels, expanded
+from fanplan.layers.delivery.problem import entering_parcels
 from fanplan.layers.groups.problem.groups import GroupsProblem
 from fanplan.layers.groups.read import group_keys
 from fanplan.page.details import Fact, Related, Shelf

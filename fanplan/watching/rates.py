@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from fanplan.core.arrays import Floats, Longs
 from fanplan.data.signatures import Hashes
 from fanplan.data.stream.interest import Interest
+from fanplan.plan.axis import whole
 
 SHIFT = 12
 SCALE = 1 << SHIFT
@@ -77,10 +78,6 @@ def flows_of(table: pa.Table) -> Flows:
         np.zeros((len(table), 0)) if x is None else x,
         *(table[name].to_numpy() for name in ("window", "messages", "bytes")),
     )
-
-
-def whole(column: pa.ChunkedArray) -> pa.Array:
-    return pa.concat_arrays([pa.array([], column.type), *column.chunks])
 
 
 def counted_flows(tables: Iterable[pa.Table], dimensions: int) -> Flows:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fanplan.core.arrays import Bools, Floats, Ints, Longs
+from fanplan.core.arrays import Bools, Floats, Ints, Longs, starts_of
 from fanplan.core.folder import DATASET, whole_folder
 from fanplan.core.hashes import SEAL, content_hash, sealed
 from fanplan.core.tables import Table, arrow_schema
@@ -145,14 +145,14 @@ def flow_names(topics: pa.Array, topic: Longs, sign: Any, spaced: Bools) -> pa.A
 
 def cells(sign: Any, spaced: Bools) -> pa.ListArray:
     """Signatures in the place of cells; none for plain topics."""
-    ends = np.append(0, np.cumsum(WORDS * spaced)).astype(np.int32)
+    ends = starts_of(WORDS * spaced).astype(np.int32)
     return pa.ListArray.from_arrays(pa.array(ends), pa.array(as_words(sign[spaced]).ravel()))
 
 
 def points_of(x: Floats, spaced: Bools) -> pa.ListArray:
     """Where a flow was seen: its point, on the axes that its topic has."""
     own = ~np.isnan(x) & spaced[:, None]
-    ends = np.append(0, np.cumsum(own.sum(axis=1))).astype(np.int32)
+    ends = starts_of(own.sum(axis=1)).astype(np.int32)
     return pa.ListArray.from_arrays(pa.array(ends), pa.array(x[own]))
 
 

@@ -22,7 +22,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import Floats, Ints, Longs, starts_of
 from fanplan.core.kernels import compiled
 from fanplan.data.ingest.joins import read_columns
 from fanplan.data.schema import spark_schema
@@ -226,7 +226,7 @@ def cell_numbers(batch: pa.RecordBatch, grid: GridRef) -> np.ndarray:
 def cell_lists(topic: np.ndarray, cells: np.ndarray, dimensions: np.ndarray) -> pa.ListArray:
     """Rows of cell numbers as lists that are as long as the topic has attributes."""
     lengths = dimensions[topic]
-    offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+    offsets = starts_of(lengths).astype(np.int32)
     own = np.arange(cells.shape[1]) < lengths[:, None]
     return pa.ListArray.from_arrays(pa.array(offsets), pa.array(cells[own], pa.int32()))
 
@@ -293,7 +293,7 @@ def _cell_extents(grid: GridRef, batches: Batches) -> Batches:
         topic = np.repeat(batch.column("topic_id").to_numpy(), lengths)
         axis = np.arange(len(topic)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         at = edges.start[topic, axis] + cells.flatten().to_numpy()
-        offsets = pa.array(np.append(0, np.cumsum(lengths)), pa.int32())
+        offsets = pa.array(starts_of(lengths), pa.int32())
         for name, values in (("lo", edges.values[at]), ("hi", edges.values[at + 1])):
             batch = batch.append_column(name, pa.ListArray.from_arrays(offsets, values))
         yield batch

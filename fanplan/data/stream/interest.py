@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from fanplan.boxes import matching
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import Floats, Ints, Longs, starts_of
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.folder import aside
 from fanplan.core.progress import Progress
@@ -235,7 +235,7 @@ class Interest:
         order, offsets, owners = matching.find_audiences(index, topic, x)
         lists = pa.ListArray.from_arrays(offsets.astype(np.int32), owners)
         back = lists.take(pa.array(np.argsort(order, kind="stable")))
-        starts = np.concatenate(([0], np.cumsum(back.value_lengths().to_numpy())))
+        starts = starts_of(back.value_lengths().to_numpy())
         flat: Ints = back.flatten().to_numpy(zero_copy_only=False).astype(np.int32)
         starts = starts.astype(np.int64)
         return starts, flat, signatures(starts, flat, self.selectors.hashes())

@@ -76,10 +76,7 @@ def groups_in_delivery(plan: StoredPlan, dataset: Path) -> LayerNow:
         ledger = found.ledger()
         now = (ledger["groups"], ledger["grouped"] / found.truth.manifest.seconds)
     seconds = plan.record.input.seconds
-    told = {
-        "groups with traffic": (then[0], now[0]),
-        "matched once/s": (then[1] / seconds, now[1]),
-    }
+    told = {"groups with traffic": (then[0], now[0]), "matched once/s": (then[1] / seconds, now[1])}
     return LayerNow({}, told, 0)
 
 

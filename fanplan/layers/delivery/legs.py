@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fanplan.core.arrays import NONE, Bools, Ints, Longs
+from fanplan.core.arrays import NONE, Bools, Ints, Longs, expanded
 from fanplan.core.errors import InputError, Problem
-from fanplan.layers.delivery.problem import DeliveryProblem, expanded
+from fanplan.layers.delivery.problem import DeliveryProblem
 from fanplan.layers.delivery.read import StoredDelivery
 from fanplan.layers.delivery.recount import reached_by_channels
 from fanplan.layers.groups.problem.groups import BrokerTrees

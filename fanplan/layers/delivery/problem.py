@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fanplan.core.arrays import NONE, Bools, Floats, Ints, Longs
+from fanplan.core.arrays import NONE, Bools, Floats, Ints, Longs, starts_of
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.kernels import compiled
 from fanplan.data.build import equal_audiences
@@ -232,7 +232,7 @@ def segments_of(problem: DeliveryProblem) -> Segments:
     first = np.flatnonzero(np.diff(key, prepend=-1))
     counts = np.bincount(row[order][first], minlength=interest.size)
     return Segments(
-        starts=np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
+        starts=starts_of(counts),
         domain=domain[order][first].astype(np.int32),
         bounds=np.append(first, len(row)).astype(np.int64),
         people=interest.audience[order],
@@ -247,7 +247,7 @@ def local_interest(problem: DeliveryProblem, domain: int, messages: Floats) -> D
     sizes = np.diff(segments.bounds)[rows]
     reduced = replace(
         problem.interest,
-        indptr=np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
+        indptr=starts_of(sizes),
         audience=take_audiences(segments.bounds, segments.people, rows),
         messages=np.bincount(alike, messages[own], len(rows)).astype(np.float64),
         bytes=np.zeros(len(rows)),
@@ -265,16 +265,6 @@ def shared_pairs(problem: DeliveryProblem, row: Ints, person: Ints) -> Bools:
     at = np.searchsorted(segments.row * width + segments.domain, key)
     result: Bools = segments.shared[at]
     return result
-
-
-def expanded(starts: Longs, row: Longs | Ints) -> tuple[Longs, Longs]:
-    """For every i the entries of list ``row[i]``: (i, position of the entry), one list after the
-    other; list r has the positions ``starts[r]:starts[r + 1]``.
-    """
-    sizes = np.diff(starts)[row]
-    which = np.repeat(np.arange(len(row)), sizes)
-    within = np.arange(len(which)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    return which, starts[row[which]] + within
 
 
 @compiled

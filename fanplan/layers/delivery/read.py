@@ -15,12 +15,7 @@ from fanplan.data.reader import read_stage
 from fanplan.layers.channels.check.evidence import ChannelTruth
 from fanplan.layers.channels.map import MapPairs, map_pairs
 from fanplan.layers.channels.record import ChannelsRecord
-from fanplan.layers.delivery.problem import (
-    EVERYWHERE,
-    DeliveryProblem,
-    load_delivery,
-    load_flat,
-)
+from fanplan.layers.delivery.problem import EVERYWHERE, DeliveryProblem, load_delivery, load_flat
 from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.delivery.recount import recounted_routes
 from fanplan.layers.groups.problem.groups import BrokerTrees

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse
 
-from fanplan.core.arrays import NONE, Bools, Floats, Ints, Longs
+from fanplan.core.arrays import NONE, Bools, Floats, Ints, Longs, expanded
 from fanplan.layers.channels.map import MapPairs
 from fanplan.layers.delivery.problem import DeliveryProblem
 from fanplan.network.brokers import Routes
@@ -106,14 +106,6 @@ def own_gateways(problem: DeliveryProblem) -> Ints:
         nearest = brokers[np.argmin(hops[:, brokers], axis=1)]
         found[:, domain] = np.where(inside[:, brokers].any(axis=1), nearest, NONE)
     return found
-
-
-def expanded(starts: Longs, row: Longs | Ints) -> tuple[Longs, Longs]:
-    """For every i the entries of list ``row[i]``, one list after the other: (i, position)."""
-    first, last = starts[row], starts[row + 1]
-    which = np.repeat(np.arange(len(row)), last - first)
-    before = np.append(0, np.cumsum(last - first))[:-1]
-    return which, np.arange(len(which)) + (first - before)[which]
 
 
 def values_of_parcels(

@@ -13,6 +13,7 @@ import scipy.sparse
 
 from fanplan.core.arrays import Ints, Longs, listed_by
 from fanplan.data.reader import read_manifest, read_stage
+from fanplan.network.dataset import subscriber_names
 
 
 class Wants(NamedTuple):
@@ -79,8 +80,7 @@ def load_mesh(dataset: Path, of: str) -> MeshProblem:
 
     A topic or class that one subscriber alone wants asks for no link and is left out.
     """
-    names = read_stage(dataset, "subscribers", ("subscriber", "subscriber_id"))
-    names = names.sort_by("subscriber_id")["subscriber"].combine_chunks()
+    names = subscriber_names(dataset)
     known, topic, node = (wanted_topics if of == "topics" else wanted_flows)(dataset)
     pairs = np.unique(topic.astype(np.int64) * max(len(names), 1) + node)
     topic, node = pairs // max(len(names), 1), pairs % max(len(names), 1)

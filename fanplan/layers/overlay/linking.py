@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import scipy.sparse
 
-from fanplan.core.arrays import Floats
+from fanplan.core.arrays import Floats, values_at
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.stop import Stop, never
 from fanplan.core.version import __version__
@@ -36,7 +36,7 @@ from fanplan.layers.overlay.search.judge import ImproveParams, TreeLimits
 from fanplan.layers.overlay.search.several import general_overlay
 from fanplan.layers.overlay.stages.make import make_stages
 from fanplan.layers.registry import load_plan
-from fanplan.network.brokers import OverlayProblem, Routes, values_at
+from fanplan.network.brokers import OverlayProblem, Routes
 from fanplan.network.carried import OverlayLedger, trees_ledger
 from fanplan.network.dataset import given_clients, load_overlay, read_brokers, silent_overlay
 from fanplan.network.trees import Tree, Trees, one_tree, tree_of

@@ -16,14 +16,19 @@ from fanplan.core.errors import InputError, Problem
 from fanplan.data.dataset import Dataset
 from fanplan.data.engine import Engine
 from fanplan.data.ingest.derived import derived
-from fanplan.data.reader import read_stage
 from fanplan.layers.overlay.check.evidence import between_brokers
 from fanplan.layers.overlay.record import OverlayRecord
 from fanplan.network.brokers import OverlayProblem, Routes
-from fanplan.network.dataset import publisher_names, read_brokers, read_routes, unlike_brokers
+from fanplan.network.dataset import (
+    publisher_names,
+    read_brokers,
+    read_routes,
+    subscriber_names,
+    unlike_brokers,
+)
 from fanplan.network.latency import Timing
 from fanplan.network.trees import Trees, trees_of
-from fanplan.plan.axis import Axis, whole
+from fanplan.plan.axis import Axis
 from fanplan.plan.stored import StoredPlan
 from fanplan.simulation.messages import (
     Messages,
@@ -87,10 +92,9 @@ def at_homes(plan: StoredPlan, dataset: Path, traffic: Routes, brokers: pa.Array
     """Routes between brokers; those between clients by where the plan has the clients."""
     if plan.section(OverlayRecord).clients == "given":
         return traffic
-    ids = read_stage(dataset, "subscribers", ("subscriber", "subscriber_id"))
-    subscribers = whole(ids.sort_by("subscriber_id")["subscriber"])
     sending = homes(plan, "publisher", publisher_names(dataset), brokers)
-    return between_brokers(traffic, sending, homes(plan, "subscriber", subscribers, brokers))
+    wanting = homes(plan, "subscriber", subscriber_names(dataset), brokers)
+    return between_brokers(traffic, sending, wanting)
 
 
 def homes(plan: StoredPlan, role: str, clients: pa.Array, brokers: pa.Array) -> Ints:

@@ -20,6 +20,7 @@ import numpy as np
 
 from fanplan.core.arrays import Longs
 from fanplan.core.errors import InputError, Problem
+from fanplan.core.files import write_csv
 from fanplan.live.entry import DAMAGED, EXPORT_AGAIN
 
 FILE, WAYS, HOSTS = "multicast.json", "ways.npz", "hosts.csv"
@@ -91,9 +92,8 @@ class MulticastPlan:
         }
         (folder / FILE).write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
         self.ways.save(folder)
-        with (folder / HOSTS).open("w", newline="", encoding="utf-8") as file:
-            rows = ((who, self.hosts.get(who, "")) for who in self.subscribers)
-            csv.writer(file).writerows([("subscriber", "host"), *rows])
+        rows = ((who, self.hosts.get(who, "")) for who in self.subscribers)
+        write_csv(folder / HOSTS, ("subscriber", "host"), rows)
 
     def entry_of(self, publisher: str) -> int:
         """The broker where a publisher's messages enter."""

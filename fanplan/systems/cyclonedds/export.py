@@ -6,13 +6,13 @@ configuration maps that partition, for all topics, to the channel's group.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import numpy as np
 
+from fanplan.core.files import write_csv
 from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.groups.record import GroupsRecord
 from fanplan.layers.marking.record import MarkingRecord
@@ -40,8 +40,8 @@ def export(plan: StoredPlan, dataset: Path, ways: Ways, params: ExportParams, fo
     """Write the configuration and the tables of readers and writers."""
     addresses = [*map(str, channel_addresses(params.addresses, len(ways.domains)))]
     configuration(addresses).write(folder / CONFIG, encoding="utf-8", xml_declaration=True)
-    write_rows(folder / "writers.csv", ("flow", "topic", "partition"), writers(ways))
-    write_rows(folder / "readers.csv", ("subscriber", "topic", "partition"), readers(ways))
+    write_csv(folder / "writers.csv", ("flow", "topic", "partition"), writers(ways))
+    write_csv(folder / "readers.csv", ("subscriber", "topic", "partition"), readers(ways))
     text = page(plan, addresses, dataset.name)
     (folder / "README.md").write_text(text, encoding="utf-8")
 
@@ -96,11 +96,6 @@ def readers(ways: Ways) -> Iterator[tuple[str, str, str]]:
 
 def pairs(a: np.ndarray, b: np.ndarray) -> Iterator[tuple[int, int]]:
     return zip(a.tolist(), b.tolist(), strict=True)
-
-
-def write_rows(path: Path, names: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([names, *rows])
 
 
 def lacks(plan: StoredPlan) -> tuple[str, ...]:

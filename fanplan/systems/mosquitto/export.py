@@ -6,13 +6,13 @@ is published as ``fp/<epoch>/<way>/<flow>/<topic>``; a bridge has one line for e
 
 from __future__ import annotations
 
-import csv
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 
+from fanplan.core.files import write_csv
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.marking.record import MarkingRecord
 from fanplan.live.message import epoch_of
@@ -35,8 +35,8 @@ def export(plan: StoredPlan, dataset: Path, ways: Ways, params: ExportParams, fo
     for broker in range(len(ways.brokers)):
         text = configuration(ways, crossing, broker, root, params.port)
         (folder / file_of(ways, broker)).write_text(text, encoding="utf-8")
-    write_rows(folder / "publish.csv", ("flow", "broker", "topic"), published(ways, root))
-    write_rows(folder / "subscribe.csv", ("subscriber", "broker", "filter"), subscribed(ways, root))
+    write_csv(folder / "publish.csv", ("flow", "broker", "topic"), published(ways, root))
+    write_csv(folder / "subscribe.csv", ("subscriber", "broker", "filter"), subscribed(ways, root))
     text = page(plan, ways, params.port, dataset.name, root)
     (folder / "README.md").write_text(text, encoding="utf-8")
 
@@ -133,11 +133,6 @@ def subscribed(ways: Ways, root: str) -> list[tuple[str, str, str]]:
             for parcel, broker, who in found
         }
     )  # fmt: skip
-
-
-def write_rows(path: Path, names: tuple[str, ...], rows: list[tuple[str, str, str]]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([names, *rows])
 
 
 def lacks(plan: StoredPlan) -> tuple[str, ...]:

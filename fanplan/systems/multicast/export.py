@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections import defaultdict
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -11,6 +10,7 @@ from textwrap import dedent
 import numpy as np
 
 from fanplan.core.arrays import Longs
+from fanplan.core.files import write_csv
 from fanplan.layers.groups.record import GroupsRecord
 from fanplan.layers.marking.record import MarkingRecord
 from fanplan.layers.overlay.record import OverlayRecord
@@ -66,17 +66,15 @@ def export(plan: StoredPlan, dataset: Path, ways: Ways, params: ExportParams, fo
 
 def write_joins(plan: MulticastPlan, ways: Ways, folder: Path) -> None:
     """Tables for those who do not use the library: channels, and who joins which."""
-    with (folder / "channels.csv").open("w", newline="", encoding="utf-8") as file:
-        macs = (mac_of(IPv4Address(group)) for group in plan.addresses)
-        rows = zip(range(len(plan.addresses)), plan.addresses, macs, ways.domains, strict=True)
-        csv.writer(file).writerows([("channel", "group", "mac", "domain"), *rows])
-    with (folder / "joins.csv").open("w", newline="", encoding="utf-8") as file:
-        joins = (
-            (who, channel, plan.addresses[channel])
-            for who, channels in plan.members.items()
-            for channel in channels
-        )
-        csv.writer(file).writerows([("subscriber", "channel", "group"), *joins])
+    macs = (mac_of(IPv4Address(group)) for group in plan.addresses)
+    rows = zip(range(len(plan.addresses)), plan.addresses, macs, ways.domains, strict=True)
+    write_csv(folder / "channels.csv", ("channel", "group", "mac", "domain"), rows)
+    joins = (
+        (who, channel, plan.addresses[channel])
+        for who, channels in plan.members.items()
+        for channel in channels
+    )
+    write_csv(folder / "joins.csv", ("subscriber", "channel", "group"), joins)
 
 
 def most_joins(plan: MulticastPlan) -> int:

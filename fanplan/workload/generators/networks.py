@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from fanplan.core.arrays import starts_of
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.kernels import compiled
 from fanplan.core.options import option
@@ -282,7 +283,7 @@ def draw_tree_grid(params: TreeGridParams, seed: int) -> TreeGrid:
     parent = (np.arange(params.brokers, dtype=np.int32) - 1) // params.arity
     return TreeGrid(
         parent,
-        np.concatenate(([0], np.cumsum(sizes))),
+        starts_of(sizes),
         (first + np.concatenate(wanted)).astype(np.int32),
         messages.astype(np.float64),
     )

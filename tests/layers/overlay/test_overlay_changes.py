@@ -17,9 +17,10 @@ from ready import stages_are_there
 import fanplan
 from fanplan.core.errors import InputError
 from fanplan.layers.overlay.changes.changes import looser, ordered_overlay, stage_overlay
-from fanplan.layers.overlay.changes.shape import Evidence, Shape, by_name, judge_overlay, no_routes
+from fanplan.layers.overlay.changes.shape import Evidence, Shape, by_name, judge_overlay
 from fanplan.layers.overlay.record import LimitsRecord, OverlayRecord
 from fanplan.layers.registry import load_plan
+from fanplan.network.brokers import Routes
 
 
 @pytest.fixture(autouse=True)
@@ -60,7 +61,7 @@ def connected(links: set[tuple[str, str]], brokers: set[str]) -> bool:
     return len({top(broker) for broker in brokers}) == 1
 
 
-NOTHING = Evidence(lambda shape, names: no_routes(), {}, None, 1.0)
+NOTHING = Evidence(lambda shape, names: Routes.none(), {}, None, 1.0)
 NAMES = [f"b{i}" for i in range(8)]
 
 

@@ -37,14 +37,14 @@ from fanplan.layers.overlay.changes.shape import (
     Shape,
     by_name,
     judge_overlay,
-    no_routes,
 )
 from fanplan.layers.overlay.record import LimitsRecord
+from fanplan.network.brokers import Routes
 from fanplan.plan.changes import Row
 from fanplan.plan.findings import EXAMPLES, Findings
 from fanplan.plan.steps import State
 
-UNKNOWN = Evidence(lambda shape, names: no_routes(), {}, None, 1.0)
+UNKNOWN = Evidence(lambda shape, names: Routes.none(), {}, None, 1.0)
 
 
 class BrokersStanding:

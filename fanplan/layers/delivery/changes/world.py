@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from fanplan.core.arrays import NONE, Floats, Ints, Longs
+from fanplan.core.arrays import NONE, Floats, Ints, Longs, expanded
 from fanplan.data.interest import InterestProblem, take_audiences
 from fanplan.data.reader import read_stage
 from fanplan.layers.channels.changes.world import ChannelWorld, channel_world
 from fanplan.layers.channels.check.evidence import ChannelTruth, Decisions
 from fanplan.layers.channels.map import map_pairs
-from fanplan.layers.delivery.problem import DeliveryProblem, expanded
+from fanplan.layers.delivery.problem import DeliveryProblem
 from fanplan.layers.delivery.read import ChannelReach, domains_of
 from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.delivery.recount import recounted_routes, sent_beyond

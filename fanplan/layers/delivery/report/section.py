@@ -236,14 +236,7 @@ def way_pictures(planned: ToldLayer, ways: TrafficWays) -> list[Picture]:
     ]
     people = "A message counts once for each subscriber who wants it, where that subscriber is."
     pictures = [
-        stacked(
-            f"{name}-people",
-            "To people, by domain",
-            "deliveries",
-            to_people,
-            PEOPLE,
-            people,
-        )
+        stacked(f"{name}-people", "To people, by domain", "deliveries", to_people, PEOPLE, people)
     ]
     if planned.plan.find(GroupsRecord) is None:
         return pictures

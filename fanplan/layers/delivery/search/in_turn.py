@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fanplan.core.arrays import Bools, Floats, Ints, Longs
+from fanplan.core.arrays import Bools, Floats, Ints, Longs, expanded
 from fanplan.core.prices import Weights
 from fanplan.core.stop import Stop, part_of
 from fanplan.data.interest import InterestProblem
@@ -19,7 +19,6 @@ from fanplan.layers.delivery.ledger import groups_left
 from fanplan.layers.delivery.problem import (
     DeliveryProblem,
     DomainInterest,
-    expanded,
     local_interest,
 )
 from fanplan.layers.delivery.record import Delivery

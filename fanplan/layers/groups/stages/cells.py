@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from fanplan.core.arrays import starts_of
 from fanplan.data.ingest.cells import GridRef, cover_cells
 from fanplan.data.ingest.derived import Derived
 from fanplan.data.schema import spark_schema
@@ -251,7 +252,7 @@ def _snapped_boxes(grid: GridStage, batches: Batches) -> Batches:
         boxes = regions_of(pa.Table.from_batches([batch]), grid.dimensions)
         low, high, _ = cells_met(grid.load(), boxes.topic, boxes.lo, boxes.hi)
         own = np.arange(grid.dimensions) < boxes.dimensions[:, None]
-        offsets = pa.array(np.append(0, np.cumsum(boxes.dimensions)), pa.int32())
+        offsets = pa.array(starts_of(boxes.dimensions), pa.int32())
         ends = [
             pa.ListArray.from_arrays(offsets, side[own].astype(np.float64)) for side in (low, high)
         ]

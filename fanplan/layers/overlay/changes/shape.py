@@ -187,7 +187,7 @@ def evidence(plan: StoredPlan, dataset: Path | None) -> Evidence:
     """From the stages that the plan was made from."""
     record = plan.section(OverlayRecord)
     if dataset is None:
-        return Evidence(lambda shape, names: no_routes(), {}, None, record.seconds)
+        return Evidence(lambda shape, names: Routes.none(), {}, None, record.seconds)
     brokers = read_brokers(dataset)
     capacity = dict(zip(brokers.names.to_pylist(), brokers.capacity.tolist(), strict=True))
     if record.clients == "given":
@@ -196,12 +196,6 @@ def evidence(plan: StoredPlan, dataset: Path | None) -> Evidence:
     clients = load_clients(dataset)
     routes: RoutesOf = lambda shape, names: routes_where_clients_are(clients, shape, names)  # noqa: E731
     return Evidence(routes, capacity, dataset, clients.seconds)
-
-
-def no_routes() -> Routes:
-    nothing = np.zeros(0)
-    ints = nothing.astype(np.int32)
-    return Routes(ints, np.zeros(1, np.int64), ints, nothing, nothing)
 
 
 def routes_where_clients_are(problem: ClientProblem, shape: Shape, names: pa.Array) -> Routes:

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import scipy.sparse
 
-from fanplan.core.arrays import Floats, Ints, starts_of
+from fanplan.core.arrays import Floats, Ints, starts_of, values_at
 from fanplan.layers.overlay.check.fewest import fewest_brokers_proved
 from fanplan.layers.overlay.params import AllocateParams
 from fanplan.layers.overlay.record import AllocationRecord, OverlayRecord
-from fanplan.network.brokers import ClientProblem, Links, Routes, values_at
+from fanplan.network.brokers import ClientProblem, Links, Routes
 from fanplan.network.dataset import given_clients, load_clients, load_overlay, read_links
 from fanplan.plan.axis import Axis, whole
 from fanplan.plan.findings import EXAMPLES, TOLERANCE, Findings, require_close

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import scipy.sparse
 
-from fanplan.core.arrays import NONE, Floats, Ints
+from fanplan.core.arrays import NONE, Floats, Ints, values_at
 from fanplan.core.errors import InputError, Problem
 from fanplan.layers.overlay.params import ALPHA, Scale
 from fanplan.layers.overlay.published.spanning import (
@@ -16,7 +16,7 @@ from fanplan.layers.overlay.published.spanning import (
     spanning_tree,
     without_cycles,
 )
-from fanplan.network.brokers import OverlayProblem, values_at
+from fanplan.network.brokers import OverlayProblem
 from fanplan.network.trees import Tree, tree_of, tree_of_parents
 
 WeighedPairs = tuple[Ints, Ints, Floats]

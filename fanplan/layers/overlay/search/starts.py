@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 from scipy.sparse.csgraph import depth_first_order
 
-from fanplan.core.arrays import NONE, Floats, Ints, Longs
+from fanplan.core.arrays import NONE, Floats, Ints, Longs, values_at
 from fanplan.layers.overlay.published.similar import SIMILAR, weighed_pairs
 from fanplan.layers.overlay.published.spanning import connected_parts, spanning_tree
 from fanplan.layers.overlay.search.judge import (
@@ -23,7 +23,7 @@ from fanplan.layers.overlay.search.judge import (
     traffic_of,
     whether_in_tree,
 )
-from fanplan.network.brokers import OverlayProblem, values_at
+from fanplan.network.brokers import OverlayProblem
 from fanplan.network.trees import Tree, hang, tree_of, tree_of_parents
 
 PAIRS = 6
