@@ -77,7 +77,7 @@ def ask(
         what = "an answer needs the dataset that the plan was made for"
         raise InputError(Problem("--workload", what, "Name it: --workload DATASET"))
     asked = api.open_plan(plan).ask(workload, "arrow")
-    given = understood(asked, question, words or [])
+    given = keywords_of(asked, question, words or [])
     if against is not None:
         given["against"] = api.open_plan(against)
     answer = getattr(asked, question)(**given)
@@ -103,7 +103,7 @@ def telling(answer: Table) -> list[str]:
     return [name for name in names if name not in left] if answer.num_rows else names
 
 
-def understood(asked: Questions, question: str, words: list[str]) -> dict[str, Any]:
+def keywords_of(asked: Questions, question: str, words: list[str]) -> dict[str, Any]:
     """Words as the keywords of a question; what else is named is an attribute of a message."""
     known = inspect.signature(getattr(asked, question)).parameters
     names = [name for name in known if name not in ("against", "attributes")]
@@ -120,7 +120,7 @@ def understood(asked: Questions, question: str, words: list[str]) -> dict[str, A
         elif name in names:
             given[name] = value
         elif "attributes" in known:
-            attributes[name] = as_value(value)
+            attributes[name] = as_number(value)
         else:
             remedy = similar(name, names) or f"It takes {' and '.join(names) or 'nothing'}"
             raise InputError(Problem(question, f"{name!r} is not known", remedy))
@@ -131,10 +131,10 @@ def understood(asked: Questions, question: str, words: list[str]) -> dict[str, A
         raise InputError(Problem(question, what, remedy))
     if attributes:
         given["attributes"] = attributes
-    return {name: typed(name, value) for name, value in given.items()}
+    return {name: typed_word(name, value) for name, value in given.items()}
 
 
-def typed(name: str, value: Any) -> Any:
+def typed_word(name: str, value: Any) -> Any:
     """Factors and counts are numbers."""
     if name in ("times", "n"):
         try:
@@ -144,7 +144,7 @@ def typed(name: str, value: Any) -> Any:
     return value
 
 
-def as_value(text: str) -> str | float:
+def as_number(text: str) -> str | float:
     """An attribute is a number where it can be one."""
     try:
         return float(text)

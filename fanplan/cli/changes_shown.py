@@ -128,23 +128,23 @@ def show_steps(layer: Staged, steps: list[dict[str, Any]]) -> None:
     """What is done in each step of a layer, and what stands before and after it."""
     if not steps:
         return
-    columns = columns_of(layer)
+    columns = action_columns(layer)
     counts = [[sum(s["actions"].get(a, 0) for a in c) for c in columns.values()] for s in steps]
     rows = [[s["step"], s["changes"], *count] for s, count in zip(steps, counts, strict=True)]
     say("")
-    show_table(f"Steps of {layer.layer}", ("step", "changes", *columns), shortened(rows))
+    show_table(f"Steps of {layer.layer}", ("step", "changes", *columns), first_and_last(rows))
     names = [name for name in layer.states[0].figures if name not in LEFT_OUT]
     before = ["before", *(layer.states[0].figures[name] for name in names)]
     rows = [[f"step {s['step']}", *(s["after"].get(name, "-") for name in names)] for s in steps]
     say("")
-    show_table("What stands after", ("", *map(spaced, names)), [before, *shortened(rows)])
+    show_table("What stands after", ("", *map(spaced, names)), [before, *first_and_last(rows)])
     if len(steps) > SHOWN:
         say(f"{len(steps) - SHOWN} more steps in between; --out and --json have them all")
     for step in [s for s in steps if s["after"]["exceeded"]][:SHOWN]:
         say(f"After step {step['step']}: {'; '.join(step['after']['exceeded'])}")
 
 
-def columns_of(layer: Staged) -> dict[str, tuple[str, ...]]:
+def action_columns(layer: Staged) -> dict[str, tuple[str, ...]]:
     """A column for each action; for each layer, if there would be too many."""
     done = layer.counts()
     actions = [action for action in meanings() if action in done]
@@ -172,7 +172,7 @@ def spaced(name: str) -> str:
     return SHORT.get(name, name).replace("_", " ")
 
 
-def shortened(rows: list[list[Any]]) -> list[list[Any]]:
+def first_and_last(rows: list[list[Any]]) -> list[list[Any]]:
     """The first and the last of many rows."""
     half = SHOWN // 2
     return rows if len(rows) <= SHOWN else rows[:half] + rows[-half:]
@@ -193,14 +193,14 @@ def show_verdict(found: Verdict) -> None:
     for name, layer in found.layers.items():
         show_layer(name, layer)
     if found.drift:
-        say(served(found))
+        say(served_words(found))
     say(said(found))
 
 
 def show_layer(name: str, layer: LayerNow) -> None:
     show_moved(f"{name.capitalize()}: what moved", layer.moved)
     rows = [
-        [what.replace("_", " "), *told(then, now, what.endswith("percent"))]
+        [what.replace("_", " "), *change_words(then, now, what.endswith("percent"))]
         for what, (then, now) in layer.figures.items()
     ]
     if rows:
@@ -216,7 +216,7 @@ def show_moved(title: str, moved: Mapping[str, Moved]) -> None:
         show_table(title, ("", "came", "gone", "changed"), rows)
 
 
-def served(found: Verdict) -> str:
+def served_words(found: Verdict) -> str:
     missed = {name: layer.missed for name, layer in found.layers.items() if layer.missed}
     if not missed:
         return "Everybody who wants something is still reached."
@@ -241,7 +241,7 @@ def told_rows(rows: int | None) -> str:
     return "none" if rows is None else plain_number(rows)
 
 
-def told(then: float, now: float | None, percent: bool) -> tuple[str, str, str]:
+def change_words(then: float, now: float | None, percent: bool) -> tuple[str, str, str]:
     """Two figures and how far the second lies from the first, percentages in points."""
     if now is None:
         return plain_number(then), "unknown", ""

@@ -31,7 +31,7 @@ def show_error(error: BaseException, json: bool) -> int:
     """Tell what went wrong; the exit code."""
     if isinstance(error, SystemExit) and not isinstance(error, Terminated) and not Heard.signal:
         return error.code if isinstance(error.code, int) else 1
-    failed = told(error)
+    failed = as_our_error(error)
     if os.environ.get(TRACEBACK):
         say(*"".join(traceback.format_exception(error)).splitlines(), err=True)
     for line in map(str, failed.problems or str(failed).splitlines()):
@@ -41,7 +41,7 @@ def show_error(error: BaseException, json: bool) -> int:
     return failed.exit_code
 
 
-def told(error: BaseException) -> FanplanError:
+def as_our_error(error: BaseException) -> FanplanError:
     """Any error as one of ours."""
     match error:
         case KeyboardInterrupt() | typer.Abort():
@@ -50,7 +50,7 @@ def told(error: BaseException) -> FanplanError:
             return StoppedError(int(str(error.code)), "by a request to end")
     if Heard.signal is not None:
         # Whatever it is, it came from that.
-        return told(Terminated() if Heard.signal == SIGTERM else KeyboardInterrupt())
+        return as_our_error(Terminated() if Heard.signal == SIGTERM else KeyboardInterrupt())
     if isinstance(error, typer.TyperException):
         return usage(error)
     cause = error.__cause__ if isinstance(error, MachineError) else None
@@ -77,11 +77,11 @@ def defect(error: BaseException) -> MachineError:
     """What Fanplan did not expect. The stack trace goes into a file, for a report."""
     said = traceback.format_exception_only(error)[-1].strip().splitlines()
     return MachineError(
-        Problem("an unexpected error", said[0] if said else type(error).__name__, kept(error))
+        Problem("an unexpected error", said[0] if said else type(error).__name__, kept_trace(error))
     )
 
 
-def kept(error: BaseException) -> str:
+def kept_trace(error: BaseException) -> str:
     """Where the stack trace is."""
     try:
         with tempfile.NamedTemporaryFile(

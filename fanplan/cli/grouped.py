@@ -39,7 +39,7 @@ With tables of your own (subscriptions.csv and publications.csv in the folder DE
 All commands: fanplan --help. One of them: fanplan COMMAND --help."""
 
 
-def nothing(**_given: Any) -> None:
+def no_command(**_given: Any) -> None:
     return None
 
 
@@ -50,7 +50,7 @@ class PlainFlags:
         found: list[Any] = super().get_params(ctx)  # type: ignore[misc]
         for param in found:
             if param.param_type_name == "argument":
-                param.display_type_rich = nothing
+                param.display_type_rich = no_command
             if getattr(param, "is_flag", False):
                 param.metavar = ""
             if param.nargs == -1:

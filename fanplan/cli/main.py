@@ -25,7 +25,7 @@ STREAMS = ("stdin", "stdout", "stderr")
 def main() -> None:
     """Run the command of this process and end with its exit code."""
     for number in STOPPED:
-        signal.signal(number, leave)
+        signal.signal(number, leave_at_once)
     open_streams()
     from fanplan.data import ahead
 
@@ -48,7 +48,7 @@ def main() -> None:
     end_python(code)
 
 
-def leave(number: int, _frame: FrameType | None) -> None:
+def leave_at_once(number: int, _frame: FrameType | None) -> None:
     """At most a JVM has begun, and that ends with this process."""
     os._exit(128 + number)
 

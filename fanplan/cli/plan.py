@@ -45,14 +45,14 @@ def with_options(command: Command) -> Callable[..., None]:
             refuse_renamed(command, given)
             run_plan(command, given)
 
-    run.__signature__ = inspect.Signature(list(parameters(command)))  # type: ignore[attr-defined]
+    run.__signature__ = inspect.Signature(list(flag_parameters(command)))  # type: ignore[attr-defined]
     return run
 
 
 # ---- from options to flags
 
 
-def parameters(command: Command) -> Iterator[inspect.Parameter]:
+def flag_parameters(command: Command) -> Iterator[inspect.Parameter]:
     """What the command line takes: the options of the layer, then those of all commands."""
     yield parameter("workload", common.Workload, MISSING)
     yield parameter("out", common.Out, MISSING)

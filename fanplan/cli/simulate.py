@@ -113,7 +113,7 @@ def simulate(
     if json:
         show_json(made.summary() | {"busiest_brokers": brokers, "busiest_links": links})
     else:
-        show(made, brokers, links, out)
+        show_simulated(made, brokers, links, out)
     raise typer.Exit(1 if made.agrees is False else 0)
 
 
@@ -132,7 +132,7 @@ def with_both_ways(links: pa.Table) -> pa.Table:
     return links.append_column("messages", pc.add(links["a_to_b"], links["b_to_a"]))
 
 
-def show(
+def show_simulated(
     made: Simulated, brokers: list[dict[str, Any]], links: list[dict[str, Any]], out: Path | None
 ) -> None:
     """For a person: figures, the busiest brokers and links, and what the plan says."""

@@ -50,11 +50,11 @@ def trial(
             found = api.trial(plan, dataset, on, key=key, engine=run, **given)
         if out is not None:
             found.save(out, replace)
-    show_json(found.json()) if json else show(found)
+    show_json(found.json()) if json else show_tried(found)
     raise typer.Exit(0 if found.ok else 1)
 
 
-def show(found: Tried) -> None:
+def show_tried(found: Tried) -> None:
     """For a person: sums by kind, what differs, and what cannot be measured."""
     delays = {f"{name} of delays, ms": value for name, value in found.delays_ms.items()}
     words = {name.replace("_", " "): value for name, value in found.facts.items()}

@@ -47,10 +47,10 @@ def watch(
     run = engine(master, remote, json)
     with named_by_flag(flags_named(WatchParams)):
         found = api.watch(plan, stream, state, workload=workload, engine=run, **given)
-    show_json(found.json()) if json else show(found)
+    show_json(found.json()) if json else show_watched(found)
 
 
-def show(found: Watched) -> None:
+def show_watched(found: Watched) -> None:
     """For a person: what was read, and each version with its reason."""
     counts = {name.replace("_", " "): count for name, count in found.counts.items()}
     show_facts("Watch", {"windows": found.windows, **counts, "plan in force": found.plan})

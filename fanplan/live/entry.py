@@ -222,7 +222,7 @@ class Entry:
     def audiences(self, topic: Longs, x: Floats) -> tuple[Longs, Ints]:
         """The subscribers that want each publication: (offsets, subscribers)."""
         order, offsets, owners = matching.find_audiences(self._index, topic, x)
-        return in_order(order, offsets, owners)
+        return in_point_order(order, offsets, owners)
 
     def flows(self, topic: Longs, x: Floats) -> Longs:
         """The flow of each publication, or ``DEFAULT``, or ``NOBODY``.
@@ -264,7 +264,7 @@ class Entry:
 
     def rows(self, points: list[tuple[float, ...]]) -> Floats:
         """Coordinates as rows, NaN beyond the attributes that a topic has."""
-        return rows_of(points, self.tables.lo.shape[1])
+        return coordinate_rows(points, self.tables.lo.shape[1])
 
     def audience(self, topic: int, x: Floats) -> tuple[int, ...]:
         """The subscribers that want one publication."""
@@ -287,7 +287,7 @@ class Entry:
         return keys, (np.diff(self.audiences(topic, x)[0]) == 0).astype(np.int32)
 
 
-def rows_of(points: list[tuple[float, ...]], width: int) -> Floats:
+def coordinate_rows(points: list[tuple[float, ...]], width: int) -> Floats:
     """Coordinates as rows, NaN beyond the attributes that a topic has."""
     if all(len(point) == width for point in points):
         return np.array(points, np.float64).reshape(len(points), width)
@@ -348,7 +348,7 @@ def cells_of(
 
 
 @compiled
-def in_order(order: Longs, offsets: Longs, values: Ints) -> tuple[Longs, Ints]:
+def in_point_order(order: Longs, offsets: Longs, values: Ints) -> tuple[Longs, Ints]:
     """Compressed rows of points in the order of the points."""
     starts = np.zeros(len(order) + 1, np.int64)
     for i in range(len(order)):

@@ -103,7 +103,7 @@ class Topics:
             if {a.name for a in attributes} != given.keys():
                 self._refuse(int(numbers[0]), dict.fromkeys(given, 0.0))
             for axis, attribute in enumerate(attributes):
-                x[:, axis] = coordinates(attribute, given[attribute.name], len(topics))
+                x[:, axis] = column_coordinates(attribute, given[attribute.name], len(topics))
         return numbers, x
 
     def _refuse(self, number: int, given: Attributes) -> NoReturn:
@@ -142,7 +142,7 @@ def coordinate(attribute: Attribute, value: Value) -> float:
     return value + 0.0
 
 
-def coordinates(attribute: Attribute, values: ArrayLike, count: int) -> Floats:
+def column_coordinates(attribute: Attribute, values: ArrayLike, count: int) -> Floats:
     """The same for a column of values."""
     column = np.asarray(values)
     if column.shape != (count,):

@@ -21,7 +21,7 @@ MOST_WAITING = 1 << 20
 
 
 @dataclass(slots=True)
-class Counts:
+class Received:
     """What a subscriber has received.
 
     ``wanted`` were handed on. ``unwanted`` came though no selector holds, ``twice`` are further
@@ -171,7 +171,7 @@ class Subscribed:
         incoming: Incoming,
         deliver: Callable[[Message], None] | None = None,
     ) -> None:
-        self.name, self.counts = name, Counts()
+        self.name, self.counts = name, Received()
         self._readings = {epoch: Reading(tables, name, epoch, incoming)}
         self._handover: Handover | None = None
         self._deliver = deliver

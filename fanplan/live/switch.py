@@ -14,7 +14,7 @@ from fanplan.core.loops import run_to_end
 from fanplan.core.progress import Progress, quiet
 from fanplan.live.nats.operator import Operator
 from fanplan.live.nats.plan import FILE, load_plan
-from fanplan.live.nats.record import SwitchReport, read_record, servers_of
+from fanplan.live.nats.record import SwitchReport, servers_of, switch_record
 
 __all__ = ["SwitchReport", "switch"]
 
@@ -44,6 +44,6 @@ def switch(
     own = Path(servers).absolute() if servers is not None else servers_of(old)
     plans = load_plan(old), load_plan(new)
     with locked(own / "switch"):
-        record = read_record(new, old, (plans[0].epoch, plans[1].epoch), own)
+        record = switch_record(new, old, (plans[0].epoch, plans[1].epoch), own)
         operator = Operator(*plans, record, timeout, progress or quiet())
         return run_to_end(operator.run())

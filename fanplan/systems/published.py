@@ -19,7 +19,7 @@ BATCH_ROWS = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
-class Published:
+class Timed:
     """Publications in the order of their times: topic numbers, coordinates, and who sent them.
 
     ``publisher`` has positions in ``publishers``; who is not named is the empty name.
@@ -36,13 +36,13 @@ class Published:
     def size(self) -> int:
         return len(self.topic)
 
-    def only(self, own: Bools | slice) -> Published:
+    def only(self, own: Bools | slice) -> Timed:
         """Some of them."""
-        return Published(self.time[own], self.publisher[own], self.publishers, self.topic[own],
+        return Timed(self.time[own], self.publisher[own], self.publishers, self.topic[own],
                          self.x[own], self.bytes[own])  # fmt: skip
 
 
-def read_published(dataset: Path, tables: EntryTables, most: int | None = None) -> Published:
+def read_published(dataset: Path, tables: EntryTables, most: int | None = None) -> Timed:
     """Publications of a dataset, the first ``most`` by time; an error if it has none."""
     columns = columns_of(dataset, tables)
     if most is None:
@@ -56,7 +56,7 @@ def read_published(dataset: Path, tables: EntryTables, most: int | None = None) 
     return published_of(kept or read_stage(dataset, "publications", columns), tables)
 
 
-def published_batches(dataset: Path, tables: EntryTables) -> Iterator[Published]:
+def published_batches(dataset: Path, tables: EntryTables) -> Iterator[Timed]:
     """All of them, some at a time."""
     for batch in stage_batches(dataset, "publications", columns_of(dataset, tables), BATCH_ROWS):
         yield published_of(pa.Table.from_batches([batch]), tables)
@@ -79,7 +79,7 @@ def by_time(rows: pa.Table) -> Longs:
     return order
 
 
-def published_of(rows: pa.Table, tables: EntryTables) -> Published:
+def published_of(rows: pa.Table, tables: EntryTables) -> Timed:
     """Rows of the stage in the order of their times."""
     order = by_time(rows)
     people = pc.fill_null(rows["publisher"], "").combine_chunks().dictionary_encode()
@@ -87,7 +87,7 @@ def published_of(rows: pa.Table, tables: EntryTables) -> Published:
     x = np.empty((len(rows), tables.lo.shape[1]))
     for axis, name in enumerate(axes_of(tables)):
         x[:, axis] = rows[name].to_numpy()
-    return Published(
+    return Timed(
         pc.fill_null(rows["time"], 0.0).to_numpy()[order],
         people.indices.to_numpy().astype(np.int32)[order],
         tuple(people.dictionary.to_pylist()),

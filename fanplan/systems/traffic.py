@@ -14,7 +14,7 @@ from fanplan.core.errors import InputError, Problem
 from fanplan.data.reader import read_manifest, read_stage
 from fanplan.live.entry import DEFAULT, Entry, EntryTables, read_entry
 from fanplan.plan.stored import StoredPlan
-from fanplan.systems.published import Published, published_batches, read_published
+from fanplan.systems.published import Timed, published_batches, read_published
 from fanplan.systems.ways import Figures, Ways, read_clients, read_ways
 
 DESCENT = "out of order"
@@ -30,7 +30,7 @@ class Traffic:
 
     ways: Ways
     tables: EntryTables
-    published: Published
+    published: Timed
     flow: Longs
     parcel: Longs
     wanted: Longs
@@ -63,7 +63,7 @@ def read_traffic(plan: StoredPlan, dataset: Path, most: int | None = None) -> Tr
     """The first publications of a dataset on the ways of its plan, without Spark."""
     tables = read_entry(dataset)
     entry, published = Entry(tables), read_published(dataset, tables, most)
-    flow, broker = entering(entry, published, read_clients(plan, dataset).entry_of())
+    flow, broker = entry_points(entry, published, read_clients(plan, dataset).entry_of())
     if (flow == DEFAULT).any():
         what = f"{(flow == DEFAULT).sum():,} publications are in flows that it does not have"
         raise InputError(Problem(str(dataset), what, "Ingest the workload again, and plan again"))
@@ -82,7 +82,7 @@ def read_traffic(plan: StoredPlan, dataset: Path, most: int | None = None) -> Tr
     )
 
 
-def entering(entry: Entry, sent: Published, at: Mapping[str, int]) -> tuple[Longs, Longs]:
+def entry_points(entry: Entry, sent: Timed, at: Mapping[str, int]) -> tuple[Longs, Longs]:
     """The flow of each publication, and the broker where it enters."""
     broker = np.array([at[name] for name in sent.publishers], np.int64)[sent.publisher]
     return entry.flows(sent.topic, sent.x), broker
@@ -97,7 +97,7 @@ def planned_ways(plan: StoredPlan, dataset: Path) -> Ways:
         tables, at = read_entry(dataset), read_clients(plan, dataset).entry_of()
         finder, found = Entry(tables), np.empty((0, 2), np.int64)
         for some in published_batches(dataset, tables):
-            pairs = np.stack(entering(finder, some, at), axis=1)
+            pairs = np.stack(entry_points(finder, some, at), axis=1)
             found = np.unique(np.concatenate((found, pairs[pairs[:, 0] >= 0])), axis=0)
         return read_ways(plan, dataset, found[:, 0], found[:, 1])
     flows = len(read_stage(dataset, "flows", ("flow",)))

@@ -85,7 +85,7 @@ class Copies(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Clients:
+class ClientHomes:
     """Who is at which broker, as positions; ``brokers`` is [""] where a plan has none."""
 
     brokers: list[str]
@@ -107,7 +107,7 @@ class Ways:
     each channel reaches.
     """
 
-    clients: Clients
+    clients: ClientHomes
     flows: list[str]
     topics: list[str]
     flow: Longs
@@ -175,11 +175,11 @@ class Ways:
         sends, last, names = self.sends, self.last, self.brokers
         width = len(names)
         key = sends.channel * width + sends.broker
-        for at, count in summed(key, messages[sends.parcel]):
+        for at, count in summed_by_key(key, messages[sends.parcel]):
             add(found, ("channel", str(at // width), names[at % width]), count)
         for direct, what in ((True, "direct"), (False, "last hops")):
             own = last.direct == direct
-            for at, count in summed(last.broker[own], messages[last.parcel[own]]):
+            for at, count in summed_by_key(last.broker[own], messages[last.parcel[own]]):
                 add(found, ("broker", names[at], what), count)
         return found
 
@@ -207,7 +207,7 @@ def add(figures: Figures, key: Key, count: float) -> None:
         figures[key] = figures.get(key, 0) + int(count)
 
 
-def summed(key: Longs, amounts: Longs) -> list[tuple[int, int]]:
+def summed_by_key(key: Longs, amounts: Longs) -> list[tuple[int, int]]:
     """Different keys, each with the sum of its amounts."""
     found, place = np.unique(key, return_inverse=True)
     totals = np.bincount(place.ravel(), amounts, len(found)).astype(np.int64)
@@ -217,12 +217,12 @@ def summed(key: Longs, amounts: Longs) -> list[tuple[int, int]]:
 # ---- reading a plan
 
 
-def read_clients(plan: StoredPlan, dataset: Path) -> Clients:
+def read_clients(plan: StoredPlan, dataset: Path) -> ClientHomes:
     """Where the plan has brokers and clients; else all are at one place without a name."""
     subscribers, publishers = subscriber_names(dataset), publisher_names(dataset)
     if not (plan.has(OverlayRecord) or plan.has(GroupsRecord)):
         home, entry = (np.zeros(len(names), np.int32) for names in (subscribers, publishers))
-        return Clients([""], subscribers.to_pylist(), publishers.to_pylist(), home, entry)
+        return ClientHomes([""], subscribers.to_pylist(), publishers.to_pylist(), home, entry)
     brokers = broker_names(plan, dataset)
     table = (
         plan.read("clients", ("client", "role", "broker"))
@@ -231,7 +231,7 @@ def read_clients(plan: StoredPlan, dataset: Path) -> Clients:
     )
     if not plan.has(DeliveryRecord):
         require_one_home(table)
-    return Clients(
+    return ClientHomes(
         brokers.to_pylist(),
         subscribers.to_pylist(),
         publishers.to_pylist(),
@@ -278,16 +278,16 @@ def read_ways(plan: StoredPlan, dataset: Path, flow: Longs, entry: Longs) -> Way
     A subscriber wants what the dataset's audience of the flow says.
     """
     require_enactable(plan, dataset)
-    return Reading(plan, dataset, read_clients(plan, dataset)).ways(flow, entry)
+    return WaysReader(plan, dataset, read_clients(plan, dataset)).ways(flow, entry)
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class WaysReader:
     """A plan and a dataset while they are read."""
 
     plan: StoredPlan
     dataset: Path
-    clients: Clients
+    clients: ClientHomes
 
     @cached_property
     def flow_table(self) -> pa.Table:
@@ -443,7 +443,7 @@ class Reached:
     ``parcel`` is the route of each (flow, entry) in the problem.
     """
 
-    reading: Reading
+    reading: WaysReader
     problem: GroupsProblem
     flow: Longs
     entry: Longs

@@ -30,7 +30,7 @@ def replan(plan: AnyPlan, dataset: AnyDataset, *, engine: Engine = EMBEDDED) -> 
     plan, dataset = plan_at(plan), dataset_at(dataset)
     stored = load_plan(Path(plan))
     require_dataset_of(stored, dataset.path)
-    command, params = asked_of(stored)
+    command, params = command_of_plan(stored)
     job = Job(dataset, stored.record.seed, Watch(None, None), engine)
     made = command.part("command").PLANS[command.name](job, params)
     with tempfile.TemporaryDirectory() as folder:
@@ -42,7 +42,7 @@ def replan(plan: AnyPlan, dataset: AnyDataset, *, engine: Engine = EMBEDDED) -> 
     return sorted(names) + sorted(name for name in rest if old.get(name) != new.get(name))
 
 
-def asked_of(plan: StoredPlan) -> tuple[Command, Any]:
+def command_of_plan(plan: StoredPlan) -> tuple[Command, Any]:
     """The command that a plan was made by, and its options."""
     record = plan.record
     if record.version != __version__:

@@ -33,7 +33,7 @@ from fanplan.network.dataset import read_link_table
 from fanplan.page.network import link_name
 from fanplan.plan.stored import StoredPlan, require_dataset_of
 from fanplan.systems.published import published_batches
-from fanplan.systems.traffic import entering
+from fanplan.systems.traffic import entry_points
 from fanplan.systems.ways import KINDS, LastHops, Sends, Ways, read_clients, read_ways
 from fanplan.verbs.given import AnyPlan, plan_at
 
@@ -41,7 +41,7 @@ By = Literal["subscriber", "channel"]
 
 
 @dataclass(frozen=True, eq=False)
-class Sent:
+class SentOnWays:
     """What was published, on the ways of a plan: ``messages`` of each parcel by each publisher.
 
     Row i is ``messages[i]`` of parcel ``parcel[i]`` by ``publisher[i]``, a position among clients.
@@ -58,14 +58,14 @@ class Sent:
         return np.bincount(self.parcel, self.messages, size).astype(np.int64)
 
 
-def read_sent(plan: StoredPlan, dataset: Dataset) -> Sent:
+def read_sent(plan: StoredPlan, dataset: Dataset) -> SentOnWays:
     """Publications are looked at some at a time: kept are different pairs of flow and publisher."""
     tables, clients = read_entry(dataset.path), read_clients(plan, dataset.path)
     finder, at = Entry(tables), clients.entry_of()
     number = {name: i for i, name in enumerate(clients.publishers)}
     found, counts = np.empty((0, 2), np.int64), np.empty(0, np.int64)
     for some in published_batches(dataset.path, tables):
-        flow, _ = entering(finder, some, at)
+        flow, _ = entry_points(finder, some, at)
         who = np.array([number[name] for name in some.publishers], np.int64)[some.publisher]
         new = np.stack((flow, who), axis=1)[flow >= 0]
         found, place = np.unique(np.concatenate((found, new)), axis=0, return_inverse=True)
@@ -75,7 +75,7 @@ def read_sent(plan: StoredPlan, dataset: Dataset) -> Sent:
     ways = read_ways(plan, dataset.path, found[:, 0], entry)
     parcel = ways.parcels(found[:, 0], entry)
     there = parcel >= 0
-    return Sent(ways, parcel[there], found[there, 1], counts[there])
+    return SentOnWays(ways, parcel[there], found[there, 1], counts[there])
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,7 +187,7 @@ class Questions:
         return as_frame(table, self.kind)
 
     @cached_property
-    def _sent(self) -> Sent:
+    def _sent(self) -> SentOnWays:
         return read_sent(self.plan, self.dataset)
 
     @cached_property
@@ -236,13 +236,13 @@ class Questions:
         own = sent.publisher == sender
         rows = []
         for parcel, messages in zip(sent.parcel[own], sent.messages[own], strict=True):
-            for at, how in arrivals(ways, int(parcel), who):
+            for at, how in arrival_steps(ways, int(parcel), who):
                 flow = int(ways.flow[parcel])
-                steps = walked(ways, int(parcel), at)
+                steps = walked_way(ways, int(parcel), at)
                 row = (ways.flows[flow], self._words[flow], messages / self._seconds, steps, how)
                 rows.append(row)
         names = ("flow", "description", "rate", "brokers", "then")
-        return table_of(names, rows, {"rate": pa.float64()})
+        return rows_as_table(names, rows, {"rate": pa.float64()})
 
     @cached_property
     def _words(self) -> list[str]:
@@ -280,7 +280,7 @@ class Questions:
             )
         names = ("flow", "audience", "rate", "channels", "by_unicast", "cost", "runner_up",
                  "runner_up_cost")  # fmt: skip
-        return table_of(names, rows, {"runner_up_cost": pa.float64()})
+        return rows_as_table(names, rows, {"runner_up_cost": pa.float64()})
 
     def _cheapest(self, n: int) -> pa.Table:
         record, problem = self.plan.section(ChannelsRecord), self.dataset.interest()
@@ -302,7 +302,7 @@ class Questions:
             other = place_name(place[row : row + 1][place[row : row + 1] >= 0])
             moved = (place_name(mine), other, now[row], then[row], change[row])
             rows.append((names[row], problem.rates[row], *moved))
-        return table_of(tuple(MOVES), rows, MOVES)
+        return rows_as_table(tuple(MOVES), rows, MOVES)
 
     def _kept(self, size: int, asked: set[str]) -> Bools:
         """Which audience classes have a flow that was asked to be where it is."""
@@ -347,7 +347,7 @@ class Questions:
         order = np.lexsort((np.arange(len(lost)), -lost))
         rows = [(names[i], received[i], lost[i], share[i]) for i in order]
         types = dict.fromkeys((by, "received", "unwanted", "share"), pa.float64())
-        return table_of(tuple(types), rows, types | {by: pa.string()})
+        return rows_as_table(tuple(types), rows, types | {by: pa.string()})
 
     def _loads(self, messages: Longs | None = None) -> pa.Table:
         rows = []
@@ -356,7 +356,7 @@ class Questions:
             limit = limits.get((what, name))
             rows.append((what, name, rate, limit, 100 * rate / limit if limit else None))
         rows.sort(key=lambda row: (-(row[4] or 0.0), -row[2], row[0], row[1]))
-        return table_of(("what", "name", "rate", "limit", "percent"), rows, LOADS)
+        return rows_as_table(("what", "name", "rate", "limit", "percent"), rows, LOADS)
 
     @cached_property
     def _limits(self) -> dict[tuple[str, str], float]:
@@ -401,7 +401,7 @@ class Questions:
         ways = self._sent.ways
         if (broker is None) == (link is None):
             raise InputError(Problem("without", "needs one thing", "Name a broker or a link"))
-        gone = [broker] if broker is not None else ends_of(link)
+        gone = [broker] if broker is not None else link_ends(link)
         ends = [self._require(name, ways.brokers, "broker") for name in gone]
         lost_way = cut_off(ways, ends if broker is None else [], ends[0] if broker else -1)
         missed = missed_by(ways, lost_way, self._sent.by_parcel)
@@ -418,7 +418,7 @@ class Questions:
             if missed[i]
         ]  # fmt: skip
         types = dict.fromkeys(("subscriber", "wanted", "missed", "share"), pa.float64())
-        return table_of(tuple(types), rows, types | {"subscriber": pa.string()})
+        return rows_as_table(tuple(types), rows, types | {"subscriber": pa.string()})
 
     def _if_traffic(self, topic: str, times: float) -> pa.Table:
         require_number("times", times, "a factor, 0 or more")
@@ -462,7 +462,7 @@ def require_number(name: str, value: Any, what: str) -> None:
         raise InputError(Problem(name, f"{value!r} will not do", f"Give {what}"))
 
 
-def ends_of(link: Any) -> list[str]:
+def link_ends(link: Any) -> list[str]:
     """The two brokers of a link: a pair, or its name."""
     ends = re.split(r" – |,", link) if isinstance(link, str) else list(link)
     if len(ends) != 2:
@@ -473,10 +473,10 @@ def ends_of(link: Any) -> list[str]:
 
 
 def receivers_table(rows: list[tuple[Any, ...]]) -> pa.Table:
-    return table_of(tuple(RECEIVERS), rows, RECEIVERS)
+    return rows_as_table(tuple(RECEIVERS), rows, RECEIVERS)
 
 
-def table_of(
+def rows_as_table(
     names: tuple[str, ...], rows: list[tuple[Any, ...]], types: Mapping[str, pa.DataType]
 ) -> pa.Table:
     """Rows as a table; without rows, a column whose type is not told is of texts."""
@@ -519,7 +519,7 @@ def got_of(ways: Ways, parcel: int) -> Iterator[tuple[str, str, bool, int, str]]
     copies, begin = ways.copies, ways.brokers[ways.entry[parcel]]
     for at in np.flatnonzero(copies.parcel == parcel):
         who = int(copies.subscriber[at])
-        how = "; ".join(dict.fromkeys(text for _, text in arrivals(ways, parcel, who)))
+        how = "; ".join(dict.fromkeys(text for _, text in arrival_steps(ways, parcel, who)))
         yield (
             begin,
             ways.subscribers[who],
@@ -529,7 +529,7 @@ def got_of(ways: Ways, parcel: int) -> Iterator[tuple[str, str, bool, int, str]]
         )
 
 
-def arrivals(ways: Ways, parcel: int, subscriber: int) -> Iterator[tuple[int, str]]:
+def arrival_steps(ways: Ways, parcel: int, subscriber: int) -> Iterator[tuple[int, str]]:
     """How a parcel comes to a subscriber: the broker that sends it last, and by what."""
     last, sends = ways.last, ways.sends
     for at in np.flatnonzero((last.parcel == parcel) & (last.subscriber == subscriber)):
@@ -541,7 +541,7 @@ def arrivals(ways: Ways, parcel: int, subscriber: int) -> Iterator[tuple[int, st
         yield int(sends.broker[at]), f"channel {sends.channel[at]}"
 
 
-def walked(ways: Ways, parcel: int, end: int) -> str:
+def walked_way(ways: Ways, parcel: int, end: int) -> str:
     """The brokers from a parcel's entry to one that sends it on, with how each step is made."""
     own = np.flatnonzero(ways.hops.way == ways.way[parcel])
     came = {int(ways.hops.head[i]): i for i in own}

@@ -98,7 +98,7 @@ def change_sections(
         if both:
             actions = actions_between(plans[0], plan)
             changes = [
-                sorted_changes(between(first[now.kind], now, actions[now.kind])) for now in both
+                sorted_changes(altered(first[now.kind], now, actions[now.kind])) for now in both
             ]
             words = (names[0], names[number])
             yield changes_section(both, f"changes-{number}", number, words, changes)
@@ -109,7 +109,7 @@ def from_naive(now: Now) -> list[Change]:
     return [Change(name, now.naive, rate, action) for name, rate, action in rows]
 
 
-def between(old: Now, new: Now, actions: Mapping[str, str]) -> list[Change]:
+def altered(old: Now, new: Now, actions: Mapping[str, str]) -> list[Change]:
     """What only one plan has gets nothing under the other."""
     before, after = (dict(zip(now.names, now.rates, strict=True)) for now in (old, new))
     return [

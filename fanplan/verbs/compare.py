@@ -78,7 +78,7 @@ def compare_plans(plans: Sequence[StoredPlan]) -> Comparison:
     within = {kind for plan in plans for layer in layers_of(plan) for kind in layer.binds}
     judged = {layer.name: alike and layer.record not in within for layer in layers}
     lines = [
-        line_of(
+        line_for(
             layer, figure, plans, judged[layer.name] and (not figure.weighed or weighed[layer.name])
         )
         for layer in layers
@@ -86,11 +86,11 @@ def compare_plans(plans: Sequence[StoredPlan]) -> Comparison:
         if any(plan.has(layer.record) for plan in plans)
     ]
     return Comparison(
-        names_of(plans), tuple(lines), differing(plans), tuple(notes(plans, alike, weighed))
+        names_of(plans), tuple(lines), unlike(plans), tuple(caveats(plans, alike, weighed))
     )
 
 
-def line_of(layer: Layer, figure: Figure, plans: Sequence[StoredPlan], comparable: bool) -> Line:
+def line_for(layer: Layer, figure: Figure, plans: Sequence[StoredPlan], comparable: bool) -> Line:
     values = tuple(figure.read(plan) if plan.has(layer.record) else None for plan in plans)
     known = [value for value in values if value is not None]
     if not (comparable and figure.better) or len(known) < 2 or same(known):
@@ -130,7 +130,7 @@ def names_of(plans: Sequence[StoredPlan]) -> tuple[str, ...]:
     return tuple(short if len(set(short)) == len(short) else [str(p.folder) for p in plans])
 
 
-def notes(plans: Sequence[StoredPlan], alike: bool, weighed: dict[str, bool]) -> Iterator[str]:
+def caveats(plans: Sequence[StoredPlan], alike: bool, weighed: dict[str, bool]) -> Iterator[str]:
     if not alike:
         yield "the plans are for other input, so that no best is marked"
     if not same(plan.record.input.seconds for plan in plans):
@@ -152,7 +152,7 @@ def notes(plans: Sequence[StoredPlan], alike: bool, weighed: dict[str, bool]) ->
             yield f"no layer {layer} in {', '.join(missing)}"
 
 
-def differing(plans: Sequence[StoredPlan]) -> dict[str, tuple[Any, ...]]:
+def unlike(plans: Sequence[StoredPlan]) -> dict[str, tuple[Any, ...]]:
     """Parameters that several plans have and that are not the same in all that have them."""
     said = [dict(parameters(plan)) for plan in plans]
     rows = {}

@@ -83,7 +83,7 @@ class Diff(Result):
             "new": self.new,
             "steps_of": self.steps_of,
             "changes": self.total,
-            "layers": {layer.layer: about(layer) for layer in self.layers},
+            "layers": {layer.layer: layer_changes(layer) for layer in self.layers},
             "steps": list(self.steps()),
             "notes": list(self.notes),
         }
@@ -103,7 +103,7 @@ def layer_of_actions() -> dict[str, str]:
     return {action: layer.name for layer in all_layers() for action in layer.actions}
 
 
-def about(layer: Staged) -> dict[str, Any]:
+def layer_changes(layer: Staged) -> dict[str, Any]:
     """A layer's changes in numbers."""
     cost = ("cost", "link_messages", "entries")
     peaks = {
@@ -161,7 +161,7 @@ def diff_plans(old: StoredPlan, new: StoredPlan, dataset: Path | None, steps_of:
         layer.changes(old, new, dataset, steps_of, (before[layer.name], after[layer.name]))
         for layer in both
     )
-    return Diff(str(old.folder), str(new.folder), steps_of, layers, tuple(notes(old, new)))
+    return Diff(str(old.folder), str(new.folder), steps_of, layers, tuple(remarks(old, new)))
 
 
 def require_comparable(old: StoredPlan, new: StoredPlan, steps_of: int) -> list[Layer]:
@@ -188,7 +188,7 @@ def common_layers(old: StoredPlan, new: StoredPlan) -> list[Layer]:
     return [layer for layer in both if layer.name not in left_out]
 
 
-def notes(old: StoredPlan, new: StoredPlan) -> Iterator[str]:
+def remarks(old: StoredPlan, new: StoredPlan) -> Iterator[str]:
     for plan, other in ((old, new), (new, old)):
         for layer in plan.record.layers:
             if layer not in other.record.layers:

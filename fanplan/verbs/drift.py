@@ -137,7 +137,7 @@ def moved_rows(was: Path, dataset: Path) -> Iterator[tuple[str, Moved]]:
     both = [read_manifest(folder).stages for folder in (was, dataset)]
     for what, stage, columns in ROWS:
         if all(stage in stages for stages in both):
-            then, now = (distinct(folder, stage, columns) for folder in (was, dataset))
+            then, now = (distinct_rows(folder, stage, columns) for folder in (was, dataset))
             yield what, Moved(without(now, then), without(then, now))
 
 
@@ -151,7 +151,7 @@ ROWS = (
 """What is counted, in which stage, by which columns."""
 
 
-def distinct(dataset: Path, stage: str, columns: tuple[str, ...]) -> pa.Table:
+def distinct_rows(dataset: Path, stage: str, columns: tuple[str, ...]) -> pa.Table:
     """Different values of columns; none is taken as empty, as joins leave out what is null."""
     table = read_stage(dataset, stage, columns)
     filled = [table[name].cast(pa.string()).fill_null("") for name in columns]
@@ -182,7 +182,7 @@ def drifted(plan: StoredPlan, manifest: Manifest, tables: tuple[TableDrift, ...]
     for name in ("grid", "cover", "exact", "seconds", "parameters"):
         then, now = getattr(record.input, name), getattr(manifest, name)
         if then != now:
-            yield f"{name} was {told(then)} and is {told(now)}"
+            yield f"{name} was {as_text(then)} and is {as_text(now)}"
     if tables:
         yield f"changed tables: {', '.join(table.name for table in tables)}"
     elif record.input.inputs != manifest.inputs and record.version == __version__:
@@ -191,5 +191,5 @@ def drifted(plan: StoredPlan, manifest: Manifest, tables: tuple[TableDrift, ...]
         yield f"the input has the key {manifest.key}, not {record.input.key}"
 
 
-def told(value: Any) -> str:
+def as_text(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -34,7 +34,7 @@ def observe_nats(
 
     given = ObserveParams.given({"seconds": seconds, "tap": tap, "export": export})
     known = None if export is None else Path(export)
-    return written(
+    return observed_by(
         "nats",
         out,
         replace,
@@ -48,17 +48,17 @@ def observe_pcap(files: Sequence[PathLike], out: PathLike, *, replace: bool = Fa
     from fanplan.systems.observed.pcap import observe_pcap
 
     paths = [Path(file) for file in files]
-    return written("pcap", out, replace, lambda writer: observe_pcap(paths, writer), files)
+    return observed_by("pcap", out, replace, lambda writer: observe_pcap(paths, writer), files)
 
 
 def observe_graphml(file: PathLike, out: PathLike, *, replace: bool = False) -> Observed:
     """Write the brokers and links of a topology in GraphML."""
     from fanplan.systems.observed.graphml import observe_graphml
 
-    return written("graphml", out, replace, lambda w: observe_graphml(Path(file), w), [file])
+    return observed_by("graphml", out, replace, lambda w: observe_graphml(Path(file), w), [file])
 
 
-def written(
+def observed_by(
     source: str,
     out: PathLike,
     replace: bool,

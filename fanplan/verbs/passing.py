@@ -22,7 +22,7 @@ from fanplan.layers.groups.read import group_keys
 from fanplan.page.details import Fact, Related, Shelf
 from fanplan.page.network import link_name
 from fanplan.plan.stored import StoredPlan
-from fanplan.systems.ways import KINDS, Hops, Reading, hops_of, read_clients, require_enactable
+from fanplan.systems.ways import KINDS, Hops, WaysReader, hops_of, read_clients, require_enactable
 
 MOST = 15
 """Flows that are told of a broker or a link: those with most messages."""
@@ -42,7 +42,7 @@ def passing_shelves(plan: StoredPlan, dataset: Path) -> list[Shelf]:
         return []
     try:
         require_enactable(plan, dataset)
-        reading = Reading(plan, dataset, read_clients(plan, dataset))
+        reading = WaysReader(plan, dataset, read_clients(plan, dataset))
         return [] if reading.clients.brokers == [""] else Passing(reading).shelves()
     except InputError:
         # A page tells what it can; what is wrong with the input is what `ask` and `export` say.
@@ -53,7 +53,7 @@ def passing_shelves(plan: StoredPlan, dataset: Path) -> list[Shelf]:
 class Passing:
     """Every audience class from where it enters. A parcel is a class that enters at a broker."""
 
-    reading: Reading
+    reading: WaysReader
 
     @cached_property
     def parcels(self) -> Parcels:

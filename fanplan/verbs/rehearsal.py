@@ -44,7 +44,7 @@ TREE = np.array([(b // 2, b) for b in range(1, BROKERS)], np.int32)
 
 def rehearse_brokers(draw: np.random.Generator) -> None:
     """What a design comes to first: who wants what, and a tree of brokers."""
-    match(draw)
+    rehearse_match(draw)
     compare(draw)
     connect(draw)
 
@@ -65,7 +65,7 @@ def boxes(draw: np.random.Generator) -> tuple[Floats, Floats]:
     return lo, lo + draw.random((BOXES, 2)) / 2
 
 
-def match(draw: np.random.Generator) -> None:
+def rehearse_match(draw: np.random.Generator) -> None:
     """Who wants a publication."""
     topic, owner = draw.integers(0, 3, BOXES), draw.integers(0, SUBSCRIBERS, BOXES)
     index = matching.index_boxes(

@@ -212,7 +212,7 @@ def told_now(material: Material, layers: Layers) -> dict[int, list[Now]]:
     """By plan what its layers say of brokers and subscribers."""
     found: dict[int, list[Now]] = {}
     for planned, _, told in layers:
-        found.setdefault(place_of(material, planned.plan), []).extend(told.now)
+        found.setdefault(place_of_plan(material, planned.plan), []).extend(told.now)
     return found
 
 
@@ -229,7 +229,7 @@ def packed_things(material: Material, layers: Layers) -> str:
     return packed(found)
 
 
-def place_of(material: Material, plan: StoredPlan) -> int:
+def place_of_plan(material: Material, plan: StoredPlan) -> int:
     return next(i for i, one in enumerate(material.plans) if one is plan)
 
 
@@ -244,7 +244,7 @@ def leads(planned: ToldLayer, layer: Layer) -> bool:
 
 def section_of(planned: ToldLayer, layer: Layer, told: Told) -> Section:
     """The section of a layer, with what it saves by itself if it has no headline for that."""
-    section = replace(told.section, plan=place_of(planned.material, planned.plan))
+    section = replace(told.section, plan=place_of_plan(planned.material, planned.plan))
     if leads(planned, layer) or not layer.own_unit:
         return section
     return replace(section, pictures=[waterfall(told.saving), *section.pictures])

@@ -68,7 +68,7 @@ def system_of(folder: Path) -> str:
         raise InputError(Problem(str(folder), f"is not an export ({error})", remedy)) from error
 
 
-def carry_out(state: State, applier: Applier) -> None:
+def enact_versions(state: State, applier: Applier) -> None:
     """All versions that count and are not done, in their order."""
     for number in range(1, state.last().version + 1):
         path = state.folder / "applied" / f"{number}.json"

@@ -1,6 +1,6 @@
 """The loop: batch by batch, window by window, from a stream to versions of a plan.
 
-`Follower.advance` is one batch and a function of what stood before it and of its files. Nothing it
+`Following.advance` is one batch and a function of what stood before it and of its files. Nothing it
 writes counts before the batch is committed, and all of it comes out the same if it is done again.
 """
 
@@ -38,7 +38,7 @@ from fanplan.plan.seal import require_untouched
 from fanplan.plan.stored import StoredPlan
 from fanplan.watching.params import WatchParams
 from fanplan.watching.planning import (
-    Costs,
+    CostsNow,
     Planning,
     Step,
     planning_of,
@@ -46,19 +46,19 @@ from fanplan.watching.planning import (
     write_told,
     write_version,
 )
-from fanplan.watching.policy import Evidence, Standing, after_step, pays, seen
+from fanplan.watching.policy import Shown, Stance, after_step, pays, seen
 from fanplan.watching.rates import (
     Flows,
     Rates,
     counted_flows,
+    flows_together,
     folded,
     kept_of,
     matched_again,
     no_flows,
-    together,
 )
 from fanplan.watching.snapshot import write_snapshot
-from fanplan.watching.state import VERSION, Batch, State
+from fanplan.watching.state import VERSION, BatchState, State
 from fanplan.workload.description import Description, load_description
 
 BEFORE = -1
@@ -68,7 +68,7 @@ COUNTS = ("rows", "late", "ahead", "quarantined", "files_lost", "changes")
 
 
 @dataclass
-class Follower:
+class Following:
     """A watch at work: the plan it began with, the workload it is of, and its folder."""
 
     plan: StoredPlan
@@ -103,7 +103,7 @@ class Follower:
             )
             self.compile("0", ())
             none = no_flows(self.description.dimensions)
-            first = Batch(BEFORE, "0", (), Rates(none), none, planned_interest="0")
+            first = BatchState(BEFORE, "0", (), Rates(none), none, planned_interest="0")
             self.state.commit(replace(first, counts=dict.fromkeys(COUNTS, 0)), pa.table({}))
             self.state.begin(told)
         self.state.mend_decisions()
@@ -129,7 +129,7 @@ class Follower:
 
     # ---- a batch
 
-    def advance(self, number: int, files: Sequence[Path], folder: Path) -> Batch | None:
+    def advance(self, number: int, files: Sequence[Path], folder: Path) -> BatchState | None:
         """Work on a batch and let it count; None if it counts already."""
         before = self.state.last()
         if number <= before.number:
@@ -142,8 +142,8 @@ class Follower:
         return batch
 
     def worked(
-        self, before: Batch, number: int, files: Sequence[Path], folder: Path
-    ) -> tuple[Batch, pa.Table]:
+        self, before: BatchState, number: int, files: Sequence[Path], folder: Path
+    ) -> tuple[BatchState, pa.Table]:
         """What stands after a batch, and rows that were set apart."""
         told = [path for path in files if path.parent.name == CHANGES.name]
         sent = [path for path in files if path.parent.name != CHANGES.name]
@@ -179,7 +179,7 @@ class Follower:
             interest=name,
             topics=topics,
             rates=rates,
-            open=together(open_, kept),
+            open=flows_together(open_, kept),
             counts={each: before.counts[each] + counts[each] for each in COUNTS},
             decisions=(),
         )
@@ -207,7 +207,7 @@ class Follower:
 
     # ---- windows
 
-    def in_time(self, flows: Flows, before: Batch) -> tuple[Flows, int, int]:
+    def in_time(self, flows: Flows, before: BatchState) -> tuple[Flows, int, int]:
         """What is neither late nor far ahead of the others, and how many rows are.
 
         If most rows of a batch are far ahead of those before, it is the stream that has moved on.
@@ -221,9 +221,9 @@ class Follower:
         late = flows.window < (-math.inf if before.first_open is None else before.first_open)
         ahead = flows.window > latest + self.params.ahead / self.params.window
         fine = np.flatnonzero(~late & ~ahead)
-        return flows.take(fine), rows_of(flows, late), rows_of(flows, ahead)
+        return flows.take(fine), rows_counted(flows, late), rows_counted(flows, ahead)
 
-    def with_watermark(self, batch: Batch) -> Batch:
+    def with_watermark(self, batch: BatchState) -> BatchState:
         """Windows that end so long before the latest that no row of theirs may come any more."""
         if not len(batch.open):
             return batch
@@ -234,7 +234,7 @@ class Follower:
             first = max(first, batch.first_open)
         return replace(batch, latest=latest, first_open=first)
 
-    def closed(self, batch: Batch, interest: Interest) -> Batch:
+    def closed(self, batch: BatchState, interest: Interest) -> BatchState:
         """Fold the windows that have closed into the rates, and decide after each."""
         kept = kept_of(self.params.half_life)
         due = batch.open.window < (batch.first_open or -math.inf)
@@ -249,7 +249,7 @@ class Follower:
 
     # ---- decisions
 
-    def decided(self, batch: Batch, interest: Interest, window: int) -> Batch:
+    def decided(self, batch: BatchState, interest: Interest, window: int) -> BatchState:
         """Hold the plan in force against a window, and change it if that pays."""
         dataset, seconds = self.state.work / "dataset", self.params.window
         write_snapshot(batch.rates, interest, seconds, dataset)
@@ -259,16 +259,16 @@ class Follower:
         except (InputError, InfeasibleError) as error:
             # Nothing is sent that anybody wants, for example: the last good plan stays in force.
             now, missed = self.planning.now(load_plan(plan), dataset)
-            evidence, costs = Evidence(window, now, now, 0), Costs(now, now, 0.0, missed)
+            evidence, costs = Shown(window, now, now, 0), CostsNow(now, now, 0.0, missed)
             told = decision(batch, evidence, costs, batch.standing.price(self.params), seconds)
             told |= {"reason": f"no other plan can be made: {error}"}
             return replace(batch, decisions=(*batch.decisions, told))
 
-    def weighed(self, batch: Batch, window: int, plan: Path, dataset: Path) -> Batch:
+    def weighed(self, batch: BatchState, window: int, plan: Path, dataset: Path) -> BatchState:
         """The same, where there is something to plan."""
         costs = self.planning.costs(load_plan(plan), dataset)
         unreached = bool(costs.missed) and batch.planned_interest != batch.interest
-        evidence = Evidence(window, costs.now, costs.fresh, costs.places, unreached)
+        evidence = Shown(window, costs.now, costs.fresh, costs.places, unreached)
         standing = seen(batch.standing, evidence, self.params)
         price = standing.price(self.params)
         told = decision(batch, evidence, costs, price, self.params.window)
@@ -280,13 +280,13 @@ class Follower:
 
     def stepped(
         self,
-        batch: Batch,
+        batch: BatchState,
         plan: Path,
         dataset: Path,
-        evidence: Evidence,
-        standing: Standing,
+        evidence: Shown,
+        standing: Stance,
         told: dict[str, Any],
-    ) -> tuple[Batch, dict[str, Any], Standing]:
+    ) -> tuple[BatchState, dict[str, Any], Stance]:
         """Try a step; if it does not pay, only who is not reached is seen to."""
         price = evidence.price(standing.price(self.params))
         most = self.params.most(evidence.places)
@@ -303,8 +303,8 @@ class Follower:
         return batch, told | {"reason": "no step pays"}, standing
 
     def new_version(
-        self, batch: Batch, step: Step, dataset: Path, told: dict[str, Any]
-    ) -> tuple[Batch, dict[str, Any]]:
+        self, batch: BatchState, step: Step, dataset: Path, told: dict[str, Any]
+    ) -> tuple[BatchState, dict[str, Any]]:
         """Write the next version, and let the batch stand for it."""
         number, now = batch.version + 1, told["now"]
         about = {
@@ -325,7 +325,7 @@ class Follower:
 
 
 def decision(
-    batch: Batch, evidence: Evidence, costs: Costs, price: float, seconds: float
+    batch: BatchState, evidence: Shown, costs: CostsNow, price: float, seconds: float
 ) -> dict[str, Any]:
     """What is told of a window; the plan is kept unless more is said."""
     return {
@@ -346,7 +346,7 @@ def decision(
     }
 
 
-def reason_of_step(evidence: Evidence, step: Step) -> str:
+def reason_of_step(evidence: Shown, step: Step) -> str:
     saved = 100 * (1 - step.cost / evidence.now)
     return (
         f"the plan cost {100 * evidence.gap:.1f} % more than a fresh one; "
@@ -359,7 +359,7 @@ def table_of(interest: str) -> str:
     return interest.split("+", maxsplit=1)[0]
 
 
-def rows_of(flows: Flows, which: Any) -> int:
+def rows_counted(flows: Flows, which: Any) -> int:
     return int(flows.messages[which].sum())
 
 

@@ -20,7 +20,7 @@ from typing import Any
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.folder import CHANGES, write_whole
 from fanplan.layers.registry import load_plan
-from fanplan.systems.nats.enact import epoch_of
+from fanplan.systems.nats.enact import epoch_name
 from fanplan.watching.measured import Meter
 from fanplan.watching.planning import carried_rates
 from fanplan.watching.state import State
@@ -34,11 +34,11 @@ PAGE = Path(__file__).with_name("page.html")
 ADDRESS = "page.json"
 
 
-def told(state: State, meter: Meter | None = None) -> dict[str, Any]:
+def page_json(state: State, meter: Meter | None = None) -> dict[str, Any]:
     """All that the page shows."""
     last = state.record(state.numbers()[-1])
     plan = load_plan(state.version(last["version"]) / "plan")
-    measured = meter and meter.told(epoch_of(plan))
+    measured = meter and meter.told(epoch_name(plan))
     applied = [json.loads(p.read_text()) for p in (state.folder / "applied").glob("*.json")]
     done = {each["version"]: each["done"] for each in applied}
     return {
@@ -77,7 +77,7 @@ class Handler(BaseHTTPRequestHandler):
         if self.path == f"/{self.token}/":
             self.answer(PAGE.read_bytes(), "text/html; charset=utf-8")
         elif self.path == f"/{self.token}/told.json":
-            self.answer(json.dumps(told(self.state, self.meter)).encode(), "application/json")
+            self.answer(json.dumps(page_json(self.state, self.meter)).encode(), "application/json")
         else:
             self.send_error(HTTPStatus.NOT_FOUND)
 
@@ -100,7 +100,7 @@ class Handler(BaseHTTPRequestHandler):
         """The address has the token in it: it is not for logs."""
 
 
-class Server(ThreadingHTTPServer):
+class PageServer(ThreadingHTTPServer):
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Who reads may go away in the middle of an answer."""
         if not isinstance(sys.exception(), ConnectionError):
@@ -113,7 +113,7 @@ def served(state: State, port: int, meter: Meter | None = None) -> Iterator[str]
     token = secrets.token_urlsafe(24)
     handler = type("Page", (Handler,), {"state": state, "meter": meter, "token": token})
     try:
-        server = Server((HERE, port), handler)
+        server = PageServer((HERE, port), handler)
     except OSError as error:
         what = f"{port} cannot be listened on ({error.strerror})"
         raise InputError(Problem("page", what, "Name another port, or 0")) from error

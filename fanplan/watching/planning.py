@@ -40,7 +40,7 @@ TRIALS = 6
 
 
 @dataclass(frozen=True)
-class Costs:
+class CostsNow:
     """Of a window: the plan in force, a fresh plan, and the bound; ``missed`` are deliveries.
 
     ``places`` are the members and flows of the fresh plan's channels. Who is not in the plan yet is
@@ -71,13 +71,13 @@ class Planning:
         made: Planned = plan(self.job(dataset), replace(self.params, **options))
         return made
 
-    def costs(self, plan: StoredPlan, dataset: Path) -> Costs:
+    def costs(self, plan: StoredPlan, dataset: Path) -> CostsNow:
         """On a dataset of now."""
         made = self.planned(dataset)
         fresh, places = made.summary(), sum(section.map.places for section in made.sections)
         bound = fresh["perfect"] * (1 + fresh["bound_percent"] / 100)
         now, missed = self.now(plan, dataset)
-        return Costs(now, fresh["cost"], bound, missed, places)
+        return CostsNow(now, fresh["cost"], bound, missed, places)
 
     def now(self, plan: StoredPlan, dataset: Path) -> tuple[float, float]:
         """What the plan costs in a window, and what it does not deliver itself."""
@@ -138,7 +138,7 @@ def streamed_rates(plan: Path, dataset: Path) -> dict[str, float]:
     """Messages/s on each channel of a plan, and by unicast, with the traffic of a dataset."""
     flows = read_stage(dataset, "flows", ("flow", "messages"))
     seconds = Dataset(dataset).manifest.seconds
-    return carried(load_plan(plan), flows["flow"], flows["messages"].to_numpy() / seconds)
+    return on_channels(load_plan(plan), flows["flow"], flows["messages"].to_numpy() / seconds)
 
 
 def carried_rates(
@@ -146,7 +146,7 @@ def carried_rates(
 ) -> list[dict[str, Any]]:
     """The same beside what was predicted when the plan was made, and what servers count."""
     flows = plan.read("flows", ("flow", "rate"))
-    predicted = carried(plan, flows["flow"], flows["rate"].to_numpy())
+    predicted = on_channels(plan, flows["flow"], flows["rate"].to_numpy())
     return [
         {
             "name": name,
@@ -158,7 +158,7 @@ def carried_rates(
     ]
 
 
-def carried(plan: StoredPlan, flows: pa.ChunkedArray, rates: Floats) -> dict[str, float]:
+def on_channels(plan: StoredPlan, flows: pa.ChunkedArray, rates: Floats) -> dict[str, float]:
     """Messages/s of each channel, and those sent by unicast."""
     found: dict[str, float] = {}
     for table in ("channel_flows", "unicast"):

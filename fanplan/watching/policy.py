@@ -32,7 +32,7 @@ that what passes within some twenty windows hardly moves it."""
 
 
 @dataclass(frozen=True)
-class Evidence:
+class Shown:
     """What a window shows: costs per window of the plan in force and of a fresh one.
 
     ``places`` are the members and flows of the fresh plan's channels. ``unreached``: who wants what
@@ -60,7 +60,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Standing:
+class Stance:
     """What the policy remembers: windows in a row with a gap, whether a change is under way, and
     the price of a change, in parts of the one to begin with.
     """
@@ -75,12 +75,12 @@ class Standing:
         return self.dear * FIRST * params.gap if given is None else given
 
 
-def seen(standing: Standing, evidence: Evidence, params: PolicyParams) -> Standing:
+def seen(standing: Stance, evidence: Shown, params: PolicyParams) -> Stance:
     """What it remembers after one more window."""
     shown = standing.shown + 1 if evidence.gap > BEGIN * params.gap else 0
     going_on = standing.moving and evidence.gap > SETTLED * params.gap
     dear = adapted(standing.dear, evidence.gap / params.gap)
-    return Standing(shown, going_on or shown >= params.patience, dear)
+    return Stance(shown, going_on or shown >= params.patience, dear)
 
 
 def adapted(dear: float, gap: float) -> float:
@@ -88,11 +88,11 @@ def adapted(dear: float, gap: float) -> float:
     return min(DEAREST, max(CHEAPEST, dear * exp(PACE * max(-FAR, 1 - gap))))
 
 
-def pays(evidence: Evidence, then: float, changes: int, price: float) -> bool:
+def pays(evidence: Shown, then: float, changes: int, price: float) -> bool:
     """Whether what a step saves in a window pays for its changes."""
     return changes > 0 and evidence.now - then > price * changes
 
 
-def after_step(standing: Standing, taken: bool) -> Standing:
+def after_step(standing: Stance, taken: bool) -> Stance:
     """A step that was offered and did not pay ends the change: new evidence is needed."""
     return standing if taken else replace(standing, shown=0, moving=False)

@@ -67,7 +67,7 @@ class Flows:
         return pa.table(columns | {f"x{i}": self.x[:, i] for i in range(self.x.shape[1])})
 
 
-def flows_of(table: pa.Table) -> Flows:
+def flows_from_table(table: pa.Table) -> Flows:
     """What `Flows.table` gave."""
     table = table.combine_chunks()
     axes = [name for name in table.column_names if name.startswith("x")]
@@ -84,12 +84,12 @@ def counted_flows(tables: Iterable[pa.Table], dimensions: int) -> Flows:
     """What was counted in a batch, in tables that may have a flow more than once."""
     held = [no_flows(dimensions)]
     for table in tables:
-        flows = flows_of(table)
+        flows = flows_from_table(table)
         # Spark has no numbers without a sign.
         held.append(replace(flows, sign=flows.sign.view(np.uint64)))
         if sum(map(len, held)) > MOST_HELD:
-            held = [together(*held)]
-    return together(*held)
+            held = [flows_together(*held)]
+    return flows_together(*held)
 
 
 def no_flows(dimensions: int) -> Flows:
@@ -98,7 +98,7 @@ def no_flows(dimensions: int) -> Flows:
     return Flows(pa.array([], pa.string()), *empty, none, none, none)
 
 
-def together(*parts: Flows) -> Flows:
+def flows_together(*parts: Flows) -> Flows:
     """Flows of several tables, those of one topic, signature and window added up."""
     rows = zip(*((p.sign, p.x, p.window, p.messages, p.bytes) for p in parts), strict=True)
     topic = pa.concat_arrays([part.topic for part in parts])
@@ -159,7 +159,7 @@ def folded(rates: Rates, sent: Flows, window: int, kept: int) -> Rates:
     old = replace(flows, messages=messages, bytes=size).take(alive)
     new = replace(sent, messages=sent.messages << SHIFT, bytes=sent.bytes << SHIFT)
     same = np.zeros(len(old), np.int64), np.zeros(len(new), np.int64)
-    both = together(replace(old, window=same[0]), replace(new, window=same[1]))
+    both = flows_together(replace(old, window=same[0]), replace(new, window=same[1]))
     return Rates(both, windows, window)
 
 
@@ -170,7 +170,7 @@ def matched_again(flows: Flows, interest: Interest) -> Flows:
     sign = np.zeros_like(flows.sign)
     if spaced.any():
         sign[spaced] = interest.audiences(number[spaced], flows.x[spaced])[2]
-    return together(replace(flows, sign=sign))
+    return flows_together(replace(flows, sign=sign))
 
 
 def save_flows(flows: Flows, path: Path) -> None:
@@ -178,4 +178,4 @@ def save_flows(flows: Flows, path: Path) -> None:
 
 
 def load_flows(path: Path) -> Flows:
-    return flows_of(pq.read_table(path))
+    return flows_from_table(pq.read_table(path))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 from fanplan.watching.params import PolicyParams
-from fanplan.watching.policy import Evidence, Standing, after_step, pays, seen
+from fanplan.watching.policy import Shown, Stance, after_step, pays, seen
 
 Plan = TypeVar("Plan")
 
@@ -54,28 +54,28 @@ def courses(
     """All ways from the same first plan; ``hindsight`` was made for all windows together."""
     found = {name: Course(first) for name in ("never", "every window", "policy")}
     found["hindsight"] = Course(hindsight)
-    standing = Standing()
+    standing = Stance()
     for number, world in enumerate(worlds):
         fresh = world.fresh()
         found["never"].go_on(world, first)
         found["hindsight"].go_on(world, hindsight)
         found["every window"].go_on(world, fresh)
-        standing, plan = follow(world, found["policy"].plan, fresh, standing, number, params)
+        standing, plan = follow_window(world, found["policy"].plan, fresh, standing, number, params)
         found["policy"].go_on(world, plan)
     return found
 
 
-def follow(
+def follow_window(
     world: World[Plan],
     plan: Plan,
     fresh: Plan,
-    standing: Standing,
+    standing: Stance,
     window: int,
     params: PolicyParams,
-) -> tuple[Standing, Plan]:
+) -> tuple[Stance, Plan]:
     """One window of the policy."""
     now = world.believed(plan)
-    evidence = Evidence(window, now, world.believed(fresh), world.places(fresh))
+    evidence = Shown(window, now, world.believed(fresh), world.places(fresh))
     standing = seen(standing, evidence, params)
     if not standing.moving:
         return standing, plan

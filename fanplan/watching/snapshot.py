@@ -40,8 +40,8 @@ def write_snapshot(rates: Rates, interest: Interest, seconds: float, out: Path) 
         (folder / MANIFEST).unlink()
         flows, classes = flow_tables(rates, interest)
         for table, rows in ((tables.FLOWS, flows), (tables.CLASSES, classes)):
-            told["stages"][table.name] = write_stage(folder / table.name, table, rows)
-        content = {**told, "seconds": seconds, "key": "", "traffic": traffic_of(flows, classes)}
+            told["stages"][table.name] = lay_stage(folder / table.name, table, rows)
+        content = {**told, "seconds": seconds, "key": "", "traffic": traffic_facts(flows, classes)}
         # Not of the stages' seals: Spark gives files names at random.
         planned = [told["stages"][name]["key"] for name in PLANNED]
         content["key"] = content_hash({"of": [planned, seconds]})
@@ -49,7 +49,7 @@ def write_snapshot(rates: Rates, interest: Interest, seconds: float, out: Path) 
         (folder / MANIFEST).write_text(text, encoding="utf-8")
 
 
-def write_stage(folder: Path, table: Table, rows: pa.Table) -> dict[str, Any]:
+def lay_stage(folder: Path, table: Table, rows: pa.Table) -> dict[str, Any]:
     """A stage as ingest leaves it, and what the manifest says of it."""
     folder.mkdir()
     pq.write_table(rows.cast(arrow_schema(table)), folder / "part-00000.parquet")
@@ -75,7 +75,7 @@ def flow_tables(rates: Rates, interest: Interest) -> tuple[pa.Table, pa.Table]:
     )
     spaced = np.append(interest.spaces[topic[: len(known)]] > 0, np.zeros(len(silent), np.bool_))
     sign = np.append(flows.sign[known], np.zeros((len(silent), 2), np.uint64), axis=0)
-    classes, of = audience_classes(starts, audience, messages, size)
+    classes, of = class_table(starts, audience, messages, size)
     wanted = messages * np.diff(starts)
     names = flow_names(interest.topics, topic, sign, spaced)
     points = np.append(x, np.full((len(silent), x.shape[1]), np.nan), axis=0)
@@ -85,7 +85,7 @@ def flow_tables(rates: Rates, interest: Interest) -> tuple[pa.Table, pa.Table]:
             "flow": names,
             "topic": interest.topics.take(pa.array(topic)),
             "topic_id": topic,
-            "cell": cells(sign, spaced),
+            "cell": signature_cells(sign, spaced),
             "messages": messages,
             "bytes": size,
             "audience_class": of,
@@ -109,7 +109,7 @@ def with_silent(
     return np.append(starts, ends), np.append(audience, pairs[:, 1].astype(np.int32))
 
 
-def audience_classes(
+def class_table(
     starts: Longs, audience: Ints, messages: Floats, size: Floats
 ) -> tuple[pa.Table, Ints]:
     """The table of classes, and the class of each flow; −1 if nobody wants it."""
@@ -143,7 +143,7 @@ def flow_names(topics: pa.Array, topic: Longs, sign: Any, spaced: Bools) -> pa.A
     return pa.array(f"{name}#{a:08x}{b:08x}" if many else name for name, many, (a, b) in told)
 
 
-def cells(sign: Any, spaced: Bools) -> pa.ListArray:
+def signature_cells(sign: Any, spaced: Bools) -> pa.ListArray:
     """Signatures in the place of cells; none for plain topics."""
     ends = starts_of(WORDS * spaced).astype(np.int32)
     return pa.ListArray.from_arrays(pa.array(ends), pa.array(as_words(sign[spaced]).ravel()))
@@ -156,7 +156,7 @@ def points_of(x: Floats, spaced: Bools) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(ends), pa.array(x[own]))
 
 
-def traffic_of(flows: pa.Table, classes: pa.Table) -> dict[str, float]:
+def traffic_facts(flows: pa.Table, classes: pa.Table) -> dict[str, float]:
     """What a person should know of the traffic."""
     messages, heard = flows["messages"].to_numpy(), classes["wanted"].to_numpy()
     return {

@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.folder import Kind, locked, recover, remove, whole_folder, write_whole
-from fanplan.watching.policy import Standing
+from fanplan.watching.policy import Stance
 from fanplan.watching.rates import Flows, Rates, load_flows, save_flows
 
 WATCH = Kind("the state of a watch", "watch.json")
@@ -40,7 +40,7 @@ KEPT = 2
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class BatchState:
     """What stands after a batch.
 
     ``interest`` names the version of subscriptions that it was matched with, ``topics`` those seen
@@ -56,7 +56,7 @@ class Batch:
     open: Flows
     first_open: int | None = None
     latest: int | None = None
-    standing: Standing = Standing()
+    standing: Stance = Stance()
     version: int = 0
     planned_interest: str = ""
     counts: dict[str, int] = field(default_factory=dict)
@@ -155,7 +155,7 @@ class State:
         found = (self.folder / "batches").iterdir()
         return sorted(int(each.name) for each in found if each.name.lstrip("-").isdigit())
 
-    def last(self) -> Batch:
+    def last(self) -> BatchState:
         return self.load(self.numbers()[-1])
 
     def record(self, number: int) -> dict[str, Any]:
@@ -164,14 +164,14 @@ class State:
         found: dict[str, Any] = json.loads(text)
         return found
 
-    def load(self, number: int) -> Batch:
+    def load(self, number: int) -> BatchState:
         folder, told = self.batch(number), self.record(number)
         rates = Rates(load_flows(folder / "rates.parquet"), told.pop("windows"), told.pop("last"))
-        told["standing"] = Standing(**told["standing"])
+        told["standing"] = Stance(**told["standing"])
         told |= {name: tuple(told[name]) for name in ("topics", "decisions")}
-        return Batch(rates=rates, open=load_flows(folder / "open.parquet"), **told)
+        return BatchState(rates=rates, open=load_flows(folder / "open.parquet"), **told)
 
-    def commit(self, batch: Batch, lost: pa.Table) -> None:
+    def commit(self, batch: BatchState, lost: pa.Table) -> None:
         """From now on the batch counts; tables of those long before are not needed any more."""
         if self.batch(batch.number).exists():
             return

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from fanplan.watching.apply import Applier
-    from fanplan.watching.follow import Follower
+    from fanplan.watching.follow import Following
     from fanplan.watching.state import State
 
 NATS = "nats://"
@@ -89,15 +89,15 @@ def watch(
     """
     params, source = WatchParams.given(options), str(stream)
     from fanplan.watching.apply import Switching
-    from fanplan.watching.follow import Follower, require_followed
+    from fanplan.watching.follow import Following, require_followed
     from fanplan.watching.measured import meter_of
     from fanplan.watching.state import State
 
     if params.apply is not None:
         applier = Switching(Path(params.apply), engine)
     meter = meter_of(params.monitor, params.apply, params.window)
-    home = home_of(source, workload)
-    follower = Follower(load_plan(plan_at(plan)), home, State(Path(state)), params, engine)
+    home = workload_of(source, workload)
+    follower = Following(load_plan(plan_at(plan)), home, State(Path(state)), params, engine)
     require_followed(follower.plan, home, follower.description)
     _ = follower.planning  # A plan that cannot be followed is refused before Spark starts.
     with follower.state.held(), jvm_named(follower.state, engine), ExitStack() as stack:
@@ -112,7 +112,7 @@ def watch(
         return watched(follower.state)
 
 
-def home_of(source: str, workload: PathLike | None) -> Path:
+def workload_of(source: str, workload: PathLike | None) -> Path:
     """The workload that a stream is of."""
     if workload is None and source.startswith(NATS):
         what = "a stream does not say who subscribes, nor what attributes there are"
@@ -124,11 +124,11 @@ def home_of(source: str, workload: PathLike | None) -> Path:
 
 
 def follow_stream(
-    follower: Follower, source: str, applier: Applier | None, ended: Callable[[], bool]
+    follower: Following, source: str, applier: Applier | None, ended: Callable[[], bool]
 ) -> None:
     """Batch after batch; versions are carried out when the batch that made them counts."""
     from fanplan.data.stream.files import follow_files, paths_in, run_batches
-    from fanplan.watching.apply import carry_out
+    from fanplan.watching.apply import enact_versions
 
     state, params, engine = follower.state, follower.params, follower.engine
     spark = engine.session()
@@ -148,10 +148,10 @@ def follow_stream(
         files = paths_in(rows) if spool is None else spooled(rows, folder, number)
         follower.advance(number, files, folder)
         if applier is not None:
-            carry_out(state, applier)
+            enact_versions(state, applier)
 
     if applier is not None:
-        carry_out(state, applier)
+        enact_versions(state, applier)
     with told:
         run_batches(frame, state.checkpoint, handle, params.once, ended)
 

@@ -29,7 +29,7 @@ from py4j.protocol import Py4JNetworkError
 from pyspark.sql import SparkSession
 
 from fanplan.cli import app
-from fanplan.cli.failed import told
+from fanplan.cli.failed import as_our_error
 from fanplan.cli.main import heard_again
 from fanplan.core.errors import InputError, MachineError, Problem
 from fanplan.core.failures import in_words
@@ -218,10 +218,10 @@ def test_a_signal_that_got_lost_in_a_finaliser_is_still_the_reason(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     broken = Py4JNetworkError("Answer from Java side is empty")
-    assert told(broken).exit_code == 3
+    assert as_our_error(broken).exit_code == 3
     for number in (signal.SIGINT, signal.SIGTERM):
         monkeypatch.setattr(Heard, "signal", number)
-        assert told(broken).exit_code == 128 + number
+        assert as_our_error(broken).exit_code == 128 + number
 
 
 @pytest.mark.parametrize("raised", [KeyboardInterrupt, Terminated])

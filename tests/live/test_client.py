@@ -25,7 +25,7 @@ from fanplan.live.nats.agent import Agent
 from fanplan.live.nats.plan import load_plan
 from fanplan.live.subscriber import Delivered
 from fanplan.systems.multicast.export import export as export_multicast
-from fanplan.systems.multicast.network import batch, inside, network
+from fanplan.systems.multicast.network import batch, inside_namespace, network
 from fanplan.systems.nats.export import SERVERS
 from fanplan.systems.nats.export import export as export_nats
 from fanplan.systems.nats.servers import Servers, free_servers, server_program
@@ -190,10 +190,10 @@ async def multicast(out: Path, world: World, namespaces: dict[str, str]) -> None
     async with AsyncExitStack() as stack:
         people = []
         for who in sorted(world.homes):
-            with inside(namespaces[who]):
+            with inside_namespace(namespaces[who]):
                 people.append(await stack.enter_async_context(Subscriber(out, who)))
         await asyncio.sleep(1.5)  # A new switch floods.
-        with inside(namespaces["sender"]):
+        with inside_namespace(namespaces["sender"]):
             publisher = await stack.enter_async_context(Publisher(out, "p0"))
         for n, (_, topic, value) in enumerate(sent):
             await publisher.send(topic, {"value": value}, str(n).encode())

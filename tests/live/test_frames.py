@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fanplan.core.arrays import starts_of
 from fanplan.live.message import Header, Message, encode
-from fanplan.live.nats.frames import fixed_part, framed, heads_of, texts
+from fanplan.live.nats.frames import fixed_part, framed, framed_heads, texts
 from fanplan.live.points import Topics
 from fanplan.live.transport import Batch
 from fanplan.workload.space import NumberAttribute, Space
@@ -41,7 +41,7 @@ def test_frames_are_those_of_the_encoder(
     batch = Batch(TOPICS, flow, number, topic, x, b"".join(payloads), starts, 77, {})
     rows = np.where(flow < 0, 3 + topic, flow)
     names = texts([name.encode() for name in TOPICS.names])
-    found = framed(batch, rows, heads_of(HEADS), names, axes, fixed_part(epoch, source, 77))
+    found = framed(batch, rows, framed_heads(HEADS), names, axes, fixed_part(epoch, source, 77))
     expected = b""
     for row, each in zip(rows.tolist(), batch, strict=True):
         header = Header(epoch, each.flow, source, each.number, sent_ns=77)

@@ -19,7 +19,7 @@ from ready import stages_are_there
 from system_worlds import design, overlay, wanted
 
 from fanplan.plan.stored import StoredPlan
-from fanplan.systems.mosquitto.export import export, file_of, lacks
+from fanplan.systems.mosquitto.export import broker_file, export, lacks
 from fanplan.systems.params import ExportParams
 from fanplan.systems.traffic import Traffic
 
@@ -136,7 +136,7 @@ def test_bridges_bring_what_is_wanted_once(make: Callable[[Path], Made], tmp_pat
     out.mkdir()
     port = free_ports(len(ways.brokers))
     export(plan, dataset, ways, ExportParams(port=port), out)
-    files = [file_of(ways, broker) for broker in range(len(ways.brokers))]
+    files = [broker_file(ways, broker) for broker in range(len(ways.brokers))]
     at = {name: port + number for number, name in enumerate(ways.brokers)}
     bridges = sum((out / name).read_text().count("connection fp-") for name in files)
     assert bridges >= len(ways.brokers) - 1

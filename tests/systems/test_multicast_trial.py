@@ -19,7 +19,13 @@ from fanplan.core.progress import quiet
 from fanplan.live.multicast.plan import MulticastPlan, load_plan
 from fanplan.plan.stored import StoredPlan
 from fanplan.systems.multicast.export import export, lacks
-from fanplan.systems.multicast.network import NAMESPACES, PREFIX, Snooping, network, sweep
+from fanplan.systems.multicast.network import (
+    NAMESPACES,
+    PREFIX,
+    Snooping,
+    network,
+    sweep_namespaces,
+)
 from fanplan.systems.multicast.trial import run_trial, trial
 from fanplan.systems.params import ExportParams, TrialParams
 from fanplan.systems.traffic import Traffic
@@ -158,7 +164,7 @@ def test_nothing_is_left_behind(end: signal.Signals) -> None:
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     assert len(left_behind(process.pid)) == 3
-    assert not [name for name in sweep() if name in left_behind(process.pid)]
+    assert not [name for name in sweep_namespaces() if name in left_behind(process.pid)]
     process.send_signal(end)
     process.communicate()
     # The next run removes what one that was killed has left.

@@ -21,7 +21,7 @@ from fanplan.core.errors import InputError
 from fanplan.live import Publisher, Subscriber
 from fanplan.live.nats.config import file_of
 from fanplan.live.nats.plan import load_plan
-from fanplan.systems.nats.export import publishers_of, servers_of
+from fanplan.systems.nats.export import export_servers, publishers_of
 from fanplan.systems.nats.servers import server_program
 from fanplan.systems.params import ExportParams
 
@@ -87,10 +87,10 @@ def test_brokers_keep_their_ports_in_a_later_export(export: Path) -> None:
     known = load_plan(export).servers
     given = ExportParams(port=7000, like=export)
     names = ["new", *(server.broker for server in reversed(known[1:]))]
-    first, *rest = servers_of(names, given)
+    first, *rest = export_servers(names, given)
     assert rest == [*reversed(known[1:])]
     assert first.client > max(server.monitor for server in known)
-    assert [s.client for s in servers_of(["x", "y"], ExportParams(port=7000))] == [7000, 7003]
+    assert [s.client for s in export_servers(["x", "y"], ExportParams(port=7000))] == [7000, 7003]
 
 
 def test_publishers_that_were_silent_stay_in_a_later_export(export: Path) -> None:

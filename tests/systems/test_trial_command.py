@@ -171,7 +171,7 @@ def test_a_server_that_does_not_start_is_heard(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("fanplan.live.nats.config.streams", lambda *_: ", nonsense: 1")
+    monkeypatch.setattr("fanplan.live.nats.config.stream_settings", lambda *_: ", nonsense: 1")
     assert run("trial", made[0], made[1].path) == 3
     said = capsys.readouterr().err
     assert "its server did not start" in said

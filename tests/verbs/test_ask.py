@@ -18,7 +18,7 @@ from ready import stages_are_there
 from system_worlds import SPACE
 
 import fanplan
-from fanplan.cli.ask import USAGE, telling, understood
+from fanplan.cli.ask import USAGE, keywords_of, telling
 from fanplan.core.errors import CheckError, InputError
 from fanplan.data.frames import FrameKind
 from fanplan.verbs.ask import QUESTIONS, Questions
@@ -225,7 +225,7 @@ def test_words_of_the_command_line(tmp_path: Path) -> None:
     _, _, questions = asked(tmp_path, 0)
 
     def words(*given: str) -> dict[str, Any]:
-        return understood(questions, given[0], list(given[1:]))
+        return keywords_of(questions, given[0], list(given[1:]))
 
     assert words("receivers", "t1", "value=3") == {"topic": "t1", "attributes": {"value": 3.0}}
     assert words("path", "p0", "s01") == {"publisher": "p0", "subscriber": "s01"}

@@ -19,11 +19,11 @@ from fanplan.data.stream.flows import Lost, together_lost
 from fanplan.data.stream.interest import Interest
 from fanplan.layers.registry import load_plan
 from fanplan.verbs.plan import planner
-from fanplan.watching.follow import COUNTS, Follower
+from fanplan.watching.follow import COUNTS, Following
 from fanplan.watching.params import WatchParams
-from fanplan.watching.rates import Rates, counted_flows, folded, kept_of, no_flows, together
-from fanplan.watching.snapshot import write_snapshot, write_stage
-from fanplan.watching.state import Batch, State
+from fanplan.watching.rates import Rates, counted_flows, flows_together, folded, kept_of, no_flows
+from fanplan.watching.snapshot import lay_stage, write_snapshot
+from fanplan.watching.state import BatchState, State
 from fanplan.workload.description import Description
 
 TOPICS = [f"t{i:02d}" for i in range(12)]
@@ -59,7 +59,7 @@ def write_interest(folder: Path, who: dict[str, list[str]]) -> Interest:
     folder.mkdir(parents=True)
     for table, content in rows.items():
         made = pa.Table.from_pylist(content, schema=arrow_schema(table))
-        write_stage(folder / table.name, table, made)
+        lay_stage(folder / table.name, table, made)
     stages = {table.name: {"key": "", "rows": len(content)} for table, content in rows.items()}
     about = {"key": folder.name, "seconds": 1.0, "cover": "overlap", "grid": "exact"}
     about |= {"exact": True, "dimensions": 0, "stages": stages, "spaces": [[]], "attributes": {}}
@@ -85,7 +85,7 @@ def counted(windows: dict[int, Sent]) -> pa.Table:
     )
 
 
-class Unspark(Follower):
+class Unspark(Following):
     """Reads a batch from `batches` by its number; interest changes with `moves`."""
 
     batches: Sequence[dict[int, Sent]]
@@ -98,14 +98,14 @@ class Unspark(Follower):
             self.first_version()
             none = no_flows(0)
             counts = dict.fromkeys(COUNTS, 0)
-            first = Batch(-1, "0", (), Rates(none), none, planned_interest="0", counts=counts)
+            first = BatchState(-1, "0", (), Rates(none), none, planned_interest="0", counts=counts)
             self.state.commit(first, pa.table({}))
             self.state.begin({"plan": "given"})
         self.state.mend_decisions()
 
     def worked(
-        self, before: Batch, number: int, _files: Sequence[Path], _folder: Path
-    ) -> tuple[Batch, pa.Table]:
+        self, before: BatchState, number: int, _files: Sequence[Path], _folder: Path
+    ) -> tuple[BatchState, pa.Table]:
         moved = max((m for b, m in self.moves.items() if b <= number), default=0)
         name = str(moved)
         path = self.state.interest(name)
@@ -114,8 +114,8 @@ class Unspark(Follower):
         kept, late, ahead = self.in_time(flows, before)
         counts = {"rows": int(flows.messages.sum()), "late": late, "ahead": ahead}
         counts = {each: before.counts[each] + counts.get(each, 0) for each in COUNTS}
-        after = {"number": number, "interest": name, "open": together(before.open, kept)}
-        batch = Batch(**(vars(before) | after | {"counts": counts, "decisions": ()}))
+        after = {"number": number, "interest": name, "open": flows_together(before.open, kept)}
+        batch = BatchState(**(vars(before) | after | {"counts": counts, "decisions": ()}))
         return self.closed(self.with_watermark(batch), interest), together_lost([])
 
 

@@ -13,7 +13,7 @@ from followed import Unspark, even, first_plan, follower, run, skewed
 
 from fanplan.core.errors import InputError
 from fanplan.data.engine import Engine
-from fanplan.watching.apply import Switching, carry_out
+from fanplan.watching.apply import Switching, enact_versions
 
 STREAM = [*({n: even()} for n in range(3)), *({n: skewed(3)} for n in range(3, 12))]
 
@@ -44,10 +44,10 @@ def test_every_version_is_carried_out_once_and_goes_on_after_a_failure(followed:
     last = state.last().version
     assert last >= 2
     with pytest.raises(OSError, match="gone"):
-        carry_out(state, recorder)
+        enact_versions(state, recorder)
     assert json.loads((state.folder / "applied" / "2.json").read_text())["done"] is False
-    carry_out(state, recorder)
-    carry_out(state, recorder)
+    enact_versions(state, recorder)
+    enact_versions(state, recorder)
     steps = [(str(n - 1), str(n)) for n in range(1, last + 1)]
     assert recorder.asked == [*steps[:2], *steps[1:]]
     told = json.loads((state.folder / "applied" / f"{last}.json").read_text())

@@ -20,7 +20,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from fanplan.core.errors import FanplanError, InputError
 from fanplan.data.stream.nats import Place, Range, Reader, gaps_told, line_of
 from fanplan.systems.nats.servers import server_program
-from fanplan.watching.watch import home_of
+from fanplan.watching.watch import workload_of
 
 pytestmark = needs_nats
 
@@ -99,8 +99,8 @@ def test_what_cannot_be_followed_is_refused_with_a_remedy(server: str, tmp_path:
         with pytest.raises(FanplanError, match=why):
             asyncio.run(place.ends())
     with pytest.raises(InputError, match="does not say who subscribes"):
-        home_of("nats://127.0.0.1:1/all", None)
-    assert home_of("nats://127.0.0.1:1/all", tmp_path) == tmp_path
+        workload_of("nats://127.0.0.1:1/all", None)
+    assert workload_of("nats://127.0.0.1:1/all", tmp_path) == tmp_path
 
 
 def test_a_message_is_a_row_whatever_its_data() -> None:

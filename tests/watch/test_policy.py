@@ -23,22 +23,22 @@ from fanplan.watching.policy import (
     CHEAPEST,
     DEAREST,
     FIRST,
-    Evidence,
-    Standing,
+    Shown,
+    Stance,
     after_step,
     pays,
     seen,
 )
-from fanplan.watching.simulate import courses, follow
+from fanplan.watching.simulate import courses, follow_window
 
 P = PolicyParams(gap=0.22, patience=3, churn=5, change_price=0.005)
 
 
 def moving(gaps: list[float]) -> list[bool]:
     """Whether a change is under way after each window with such a gap."""
-    standing, found = Standing(), []
+    standing, found = Stance(), []
     for window, gap in enumerate(gaps):
-        standing = seen(standing, Evidence(window, 100 * (1 + gap), 100.0, 1), P)
+        standing = seen(standing, Shown(window, 100 * (1 + gap), 100.0, 1), P)
         found.append(standing.moving)
     return found
 
@@ -53,14 +53,14 @@ def test_a_change_goes_on_between_the_thresholds_and_ends_below_both() -> None:
 
 
 def test_a_step_must_pay_for_its_changes() -> None:
-    shown = Evidence(0, 120, 100, 1)
+    shown = Shown(0, 120, 100, 1)
     assert pays(shown, 115, 9, 0.5)
     assert not pays(shown, 115, 10, 0.5)
     assert not pays(shown, 120, 0, 0.5)
 
 
 def test_a_change_is_priced_by_what_a_member_or_flow_costs_not_by_the_size_of_the_system() -> None:
-    small, large = Evidence(0, 120, 100, 50), Evidence(0, 120_000, 100_000, 50_000)
+    small, large = Shown(0, 120, 100, 50), Shown(0, 120_000, 100_000, 50_000)
     assert small.price(0.25) == large.price(0.25) == 0.5
     assert PolicyParams().most(50_000) == 5_000
     assert PolicyParams().most(100) == 50, "less would not do for a channel"
@@ -68,16 +68,16 @@ def test_a_change_is_priced_by_what_a_member_or_flow_costs_not_by_the_size_of_th
 
 
 def test_after_a_step_that_does_not_pay_evidence_is_asked_for_anew() -> None:
-    standing = Standing(7, True, 0.4)
+    standing = Stance(7, True, 0.4)
     assert after_step(standing, True) == standing
-    assert after_step(standing, False) == Standing(0, False, 0.4)
+    assert after_step(standing, False) == Stance(0, False, 0.4)
 
 
 def prices(gaps: list[float], params: PolicyParams) -> list[float]:
     """The price of a change after each window with such a gap."""
-    standing, found = Standing(), []
+    standing, found = Stance(), []
     for window, gap in enumerate(gaps):
-        standing = seen(standing, Evidence(window, 100 * (1 + gap), 100.0, 1), params)
+        standing = seen(standing, Shown(window, 100 * (1 + gap), 100.0, 1), params)
         found.append(standing.price(params))
     return found
 
@@ -175,11 +175,11 @@ def desks(windows: int, moves: int) -> Iterator[Desk]:
 
 
 def test_no_step_breaks_the_cap_or_raises_cost_and_price_together() -> None:
-    params, standing, steps = PolicyParams(gap=0.02, churn=4), Standing(), []
+    params, standing, steps = PolicyParams(gap=0.02, churn=4), Stance(), []
     worlds = list(desks(60, 2))
     plan = worlds[0].fresh()
     for window, world in enumerate(worlds):
-        standing, after = follow(world, plan, world.fresh(), standing, window, params)
+        standing, after = follow_window(world, plan, world.fresh(), standing, window, params)
         steps.append(world.changes(plan, after))
         now, fresh = world.believed(plan), world.fresh()
         price = standing.price(params) * world.believed(fresh) / fresh.places

@@ -10,11 +10,11 @@ from fanplan.watching.rates import (
     SCALE,
     Flows,
     Rates,
-    flows_of,
+    flows_from_table,
+    flows_together,
     folded,
     kept_of,
     no_flows,
-    together,
 )
 
 
@@ -40,15 +40,15 @@ def rows_drawn(seed: int) -> list[tuple[str, int, float, int, int]]:
 def test_batches_may_end_anywhere(cuts: tuple[int, int]) -> None:
     rows = rows_drawn(0)
     parts = [part for part in np.split(np.arange(200), cuts) if len(part)]
-    at_once = together(no_flows(1), sent(rows))
+    at_once = flows_together(no_flows(1), sent(rows))
     in_parts = no_flows(1)
     for part in parts[::-1]:
-        in_parts = together(in_parts, sent([rows[i] for i in part]))
+        in_parts = flows_together(in_parts, sent([rows[i] for i in part]))
     assert same(at_once, in_parts)
 
 
 def test_the_least_point_stands_for_a_flow_and_amounts_are_added() -> None:
-    found = together(sent([("t", 1, 5.0, 0, 2), ("t", 1, 3.0, 0, 4), ("t", 2, 9.0, 0, 1)]))
+    found = flows_together(sent([("t", 1, 5.0, 0, 2), ("t", 1, 3.0, 0, 4), ("t", 2, 9.0, 0, 1)]))
     assert found.x[:, 0].tolist() == [3.0, 9.0]
     assert found.messages.tolist() == [6, 1]
 
@@ -82,6 +82,6 @@ def test_what_is_not_sent_any_more_is_forgotten() -> None:
 
 
 def test_flows_are_stored_as_they_are() -> None:
-    flows = together(sent(rows_drawn(1)))
-    assert same(flows_of(flows.table()), flows)
-    assert same(flows_of(no_flows(2).table()), no_flows(2))
+    flows = flows_together(sent(rows_drawn(1)))
+    assert same(flows_from_table(flows.table()), flows)
+    assert same(flows_from_table(no_flows(2).table()), no_flows(2))

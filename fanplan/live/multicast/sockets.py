@@ -49,7 +49,7 @@ def receiving_socket(plan: MulticastPlan, subscriber: str, interface: str = "") 
         enlarge_buffer(made)
         made.bind(("", plan.port))
         for channel in plan.members.get(subscriber, ()):
-            join(made, plan.addresses[channel], interface)
+            join_group(made, plan.addresses[channel], interface)
     except OSError as error:
         made.close()
         raise InputError(refusal(plan, subscriber, error)) from error
@@ -75,7 +75,7 @@ def enlarge_buffer(made: socket.socket) -> None:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
 
 
-def join(made: socket.socket, group: str, interface: str = "") -> None:
+def join_group(made: socket.socket, group: str, interface: str = "") -> None:
     request = socket.inet_aton(group) + socket.inet_aton(interface or "0.0.0.0")
     made.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, request)
 

@@ -23,7 +23,7 @@ class Agent:
         self._here = self._connection(broker, LOCAL, "agent")
         heads = {head for heads in self.own.forward.values() for head in heads}
         self._to = {
-            head: self._connection(head, LOCAL, link_name(plan, broker, head))
+            head: self._connection(head, LOCAL, connection_name(plan, broker, head))
             for head in sorted(heads)
         }
         # By the way as it stands in a subject: connections to forward on, channels by flow.
@@ -72,6 +72,6 @@ class Agent:
         await asyncio.gather(*(each.close() for each in self.connections))
 
 
-def link_name(plan: NatsPlan, tail: int, head: int) -> str:
+def connection_name(plan: NatsPlan, tail: int, head: int) -> str:
     """The name of a connection from a broker's agent to another broker's server."""
     return ">".join(token(plan.servers[broker].broker) for broker in (tail, head))

@@ -35,7 +35,7 @@ listen: "{server.host}:{server.client}"
 http: "{server.host}:{server.monitor}"
 write_deadline: "60s"
 {kept}accounts {{
-{lines(accounts)}  {LOCAL} {{ users: [ {local} ]{streams(store)} }}
+{lines(accounts)}  {LOCAL} {{ users: [ {local} ]{stream_settings(store)} }}
 }}
 leafnodes {{
   listen: "{server.host}:{server.leafnodes}"
@@ -69,5 +69,5 @@ def remotes_at(plan: NatsPlan, server: Server) -> list[str]:
     return found
 
 
-def streams(store: str) -> str:
+def stream_settings(store: str) -> str:
     return ", jetstream: enabled" if store else ""

@@ -23,14 +23,14 @@ from fanplan.live.message import (
     encode,
 )
 from fanplan.live.names import subject
-from fanplan.live.nats.frames import fixed_part, framed, heads_of, texts
+from fanplan.live.nats.frames import fixed_part, framed, framed_heads, texts
 from fanplan.live.nats.plan import AGAIN, DEFAULT, END, LOCAL, NO_FLOW, NatsPlan
-from fanplan.live.nats.reach import Reach
+from fanplan.live.nats.reach import PlanReach
 from fanplan.live.nats.wire import Connection, Refused
 from fanplan.live.transport import Batch, Range, Take
 
 
-async def opened(connections: Sequence[Connection]) -> None:
+async def open_all(connections: Sequence[Connection]) -> None:
     """Open all; an error in the words of a server or of the machine."""
     try:
         await asyncio.gather(*(one.open() for one in connections))
@@ -56,11 +56,11 @@ class NatsOutgoing:
         self._targets = plan.publish.get(self.entry, {})
         self._flows, self._axes = tables.flows, tables.dimensions
         self._topics = texts([topic.encode() for topic in tables.topics.names])
-        self._marked = Reach(plan).marked(self.entry)
+        self._marked = PlanReach(plan).marked(self.entry)
         self._to = [
             (
                 Connection(plan.address(self.entry, account), f"publisher {name}"),
-                heads_of(self._heads(account, tables)),
+                framed_heads(self._heads(account, tables)),
             )
             for account in self._marked
         ]
@@ -86,7 +86,7 @@ class NatsOutgoing:
         return flows + default
 
     async def open(self) -> None:
-        await opened([connection for connection, _ in self._to])
+        await open_all([connection for connection, _ in self._to])
 
     def known(self) -> set[int]:
         return {*self._targets}
@@ -156,7 +156,7 @@ class NatsIncoming:
         self._take = take
         for one in self._from.values():
             one.on_message = self._came
-        await opened([*self._from.values()])
+        await open_all([*self._from.values()])
 
     def _came(self, _: int, __: bytes, content: bytes) -> None:
         if self._take is not None:

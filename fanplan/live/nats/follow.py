@@ -27,9 +27,9 @@ from fanplan.live.kept import Kept
 from fanplan.live.message import GONE, REDELIVERED, Header, Message, encode
 from fanplan.live.names import token
 from fanplan.live.nats.agent import Agent
-from fanplan.live.nats.ends import NatsIncoming, NatsOutgoing, opened
+from fanplan.live.nats.ends import NatsIncoming, NatsOutgoing, open_all
 from fanplan.live.nats.plan import AGAIN, LOCAL, NatsPlan, load_plan
-from fanplan.live.nats.reach import Reach
+from fanplan.live.nats.reach import PlanReach
 from fanplan.live.nats.wire import Connection
 from fanplan.live.publisher import Publishing
 from fanplan.live.subscriber import Reading, Subscribed
@@ -73,7 +73,7 @@ class Follower(ABC):
         ear.on_message = partial(self._hear, ear)
         for subject in self.subjects(plan):
             ear.subscribe(subject)
-        await opened([ear])
+        await open_all([ear])
         self._ears[plan.epoch] = ear
 
     async def _deafen(self, plan: NatsPlan) -> None:
@@ -262,7 +262,7 @@ class SubscriberFollower(Follower):
             tables = await asyncio.to_thread(load_entry, folder)
             incoming = NatsIncoming(plan, self.name)
             reading = Reading(tables, self.name, bytes.fromhex(plan.epoch), incoming, whole=True)
-        reach, entries = Reach(self.plan), self.plan.entries
+        reach, entries = PlanReach(self.plan), self.plan.entries
         ends = {entry: reach.ends(entry, self.name) for entry in {*entries.values()}}
         await self.client.join(reading, {who: ends[entry] for who, entry in entries.items()})
 

@@ -54,7 +54,7 @@ class Heads(NamedTuple):
     heads: Texts
 
 
-def heads_of(lists: Sequence[Sequence[bytes]]) -> Heads:
+def framed_heads(lists: Sequence[Sequence[bytes]]) -> Heads:
     return Heads(starts_of([len(own) for own in lists]), texts([h for own in lists for h in own]))
 
 
@@ -107,27 +107,27 @@ def write_frames(
         payload = content.payload[content.starts[i] : content.starts[i + 1]]
         size = FIXED_BYTES + len(name) + 8 * axes[t] + len(payload)
         for k in range(heads.first[rows[i]], heads.first[rows[i] + 1]):
-            at = put(out, at, heads.heads.data[ends[k] : ends[k + 1]])
+            at = put_bytes(out, at, heads.heads.data[ends[k] : ends[k + 1]])
             out[at] = 32
             at = put_digits(out, at + 1, size)
             out[at], out[at + 1] = 13, 10
             start = at + 2
-            at = put(out, start, fixed)
+            at = put_bytes(out, start, fixed)
             out[start + AXES_AT] = axes[t]
             put_number(out, start + FLOW_AT, content.flow[i], 4)
             put_number(out, start + SIZE_AT, len(name), 2)
             put_number(out, start + NUMBER_AT, content.number[i], 8)
             put_number(out, start + SEQUENCE_AT, content.before[i], 8)
-            at = put(out, at, name)
-            at = put(out, at, content.x[i, : axes[t]].view(np.uint8))
-            at = put(out, at, payload)
+            at = put_bytes(out, at, name)
+            at = put_bytes(out, at, content.x[i, : axes[t]].view(np.uint8))
+            at = put_bytes(out, at, payload)
             out[at], out[at + 1] = 13, 10
             at += 2
     return at
 
 
 @compiled
-def put(out: Bytes, at: int, some: Bytes) -> int:
+def put_bytes(out: Bytes, at: int, some: Bytes) -> int:
     """Copy bytes; where they end."""
     out[at : at + len(some)] = some
     return at + len(some)

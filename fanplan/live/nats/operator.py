@@ -25,7 +25,7 @@ from fanplan.live.message import PROBE, Header, Message, encode
 from fanplan.live.names import subject
 from fanplan.live.nats.follow import AGENT, DO, PUBLISHER, SAID, SUBSCRIBER
 from fanplan.live.nats.plan import DEFAULT, LOCAL, NO_FLOW, Listening, NatsPlan, Target
-from fanplan.live.nats.reach import Reach
+from fanplan.live.nats.reach import PlanReach
 from fanplan.live.nats.record import CUTTING, DONE, JOINING, LEAVING, Record, SwitchReport
 from fanplan.live.nats.running import Running
 from fanplan.live.nats.wire import OPEN_SECONDS, Connection
@@ -50,7 +50,7 @@ class Client:
 
 
 @dataclass(frozen=True)
-class Probe:
+class EntryProbe:
     """A publication at an entry, and how many copies each subscriber must get."""
 
     entry: int
@@ -203,9 +203,9 @@ class Operator:
             for at in range(0, len(planned), MOST_PROBES):
                 await self.passed_by(planned[at : at + MOST_PROBES], senders)
 
-    def planned(self) -> list[Probe]:
+    def planned(self) -> list[EntryProbe]:
         """A probe for each flow at each entry, and for each topic without a flow."""
-        tables, reach = load_entry(self.record.folder), Reach(self.new)
+        tables, reach = load_entry(self.record.folder), PlanReach(self.new)
         words = [subject(topic, tables.syntax) for topic in tables.topics.names]
         topic = tables.places[:, 0].tolist()
         found = []
@@ -213,12 +213,12 @@ class Operator:
             for flow, targets in flows.items():
                 own = words[topic[flow]]
                 copies = reach.copies(entry, targets, str(flow), own)
-                found.append(Probe(entry, targets, f"{flow}.{own}", copies))
+                found.append(EntryProbe(entry, targets, f"{flow}.{own}", copies))
         for entry in sorted({*self.new.entries.values()}):
             default = ((self.new.accounts_at(entry)[0], DEFAULT),)
             for own in words:
                 copies = reach.copies(entry, default, NO_FLOW, own)
-                found.append(Probe(entry, default, f"{NO_FLOW}.{own}", copies))
+                found.append(EntryProbe(entry, default, f"{NO_FLOW}.{own}", copies))
         return found
 
     @asynccontextmanager
@@ -239,7 +239,7 @@ class Operator:
                 await one.close()
 
     async def passed_by(
-        self, probes: list[Probe], senders: dict[tuple[int, str], Connection]
+        self, probes: list[EntryProbe], senders: dict[tuple[int, str], Connection]
     ) -> None:
         """Until all copies of these probes have come."""
         epoch, deadline = bytes.fromhex(self.new.epoch), time.monotonic() + self.timeout
@@ -260,7 +260,7 @@ class Operator:
                 remedy = "Look at the servers' logs, and try again"
                 raise MachineError(Problem(f"plan {self.new.epoch}", what, remedy))
 
-    async def missing(self, probes: list[Probe], waiting: list[int], first: int) -> list[int]:
+    async def missing(self, probes: list[EntryProbe], waiting: list[int], first: int) -> list[int]:
         """Probes of a turn that did not come as they must, once no more come."""
         needed: dict[str, dict[int, int]] = defaultdict(dict)
         for i in waiting:

@@ -16,7 +16,7 @@ Place = tuple[int, str]
 """A broker and an account."""
 
 
-class Reach:
+class PlanReach:
     """Where messages of a plan come to."""
 
     def __init__(self, plan: NatsPlan) -> None:

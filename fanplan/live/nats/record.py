@@ -72,7 +72,7 @@ class Record:
         return replace(self, phase=phase)
 
 
-def read_record(folder: Path, before: Path, epochs: tuple[str, str], servers: Path) -> Record:
+def switch_record(folder: Path, before: Path, epochs: tuple[str, str], servers: Path) -> Record:
     """The record of this switch; a new one if there is none, or that of another.
 
     ``before`` is the old export, with the record of how its plan came into force.

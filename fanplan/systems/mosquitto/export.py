@@ -31,26 +31,26 @@ Bridge = dict[tuple[int, int], set[str]]
 def export(plan: StoredPlan, dataset: Path, ways: Ways, params: ExportParams, folder: Path) -> None:
     """Write configurations, one per broker, and the tables of clients."""
     root = f"fp/{epoch_of(plan.record.seal).hex()}"
-    crossing = crossings(ways)
+    crossing = bridged_ways(ways)
     for broker in range(len(ways.brokers)):
         text = configuration(ways, crossing, broker, root, params.port)
-        (folder / file_of(ways, broker)).write_text(text, encoding="utf-8")
+        (folder / broker_file(ways, broker)).write_text(text, encoding="utf-8")
     write_csv(folder / "publish.csv", ("flow", "broker", "topic"), published(ways, root))
     write_csv(folder / "subscribe.csv", ("subscriber", "broker", "filter"), subscribed(ways, root))
     text = page(plan, ways, params.port, dataset.name, root)
     (folder / "README.md").write_text(text, encoding="utf-8")
 
 
-def name_of(ways: Ways, broker: int) -> str:
+def broker_name(ways: Ways, broker: int) -> str:
     """The only broker of a plan without brokers has no name."""
     return token(ways.brokers[broker]) if ways.brokers[broker] else "broker"
 
 
-def file_of(ways: Ways, broker: int) -> str:
-    return f"{name_of(ways, broker)}.conf"
+def broker_file(ways: Ways, broker: int) -> str:
+    return f"{broker_name(ways, broker)}.conf"
 
 
-def crossings(ways: Ways) -> Bridge:
+def bridged_ways(ways: Ways) -> Bridge:
     """The ways that cross from one broker to the next; what has no flow crosses every link."""
     found: Bridge = defaultdict(set)
     for way, tail, head in zip(*(part.tolist() for part in ways.hops[:3]), strict=True):
@@ -72,7 +72,7 @@ def configuration(ways: Ways, crossing: Bridge, broker: int, root: str, port: in
     ]
     others = {b for pair in crossing for b in pair if broker in pair and b > broker}
     for other in sorted(others):
-        ends = f"{name_of(ways, broker)}-{name_of(ways, other)}"
+        ends = f"{broker_name(ways, broker)}-{broker_name(ways, other)}"
         lines += [
             "",
             f"connection fp-{ends}",
@@ -151,7 +151,7 @@ def lacks(plan: StoredPlan) -> tuple[str, ...]:
 
 def page(plan: StoredPlan, ways: Ways, port: int, dataset: str, root: str) -> str:
     rows = "".join(
-        f"| `{file_of(ways, broker)}` | {name or 'the broker'} | {port + broker} |\n"
+        f"| `{broker_file(ways, broker)}` | {name or 'the broker'} | {port + broker} |\n"
         for broker, name in enumerate(ways.brokers)
     )
     missing = "".join(f"- {each}\n" for each in lacks(plan))

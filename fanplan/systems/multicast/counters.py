@@ -46,18 +46,18 @@ def filter_of(port: int, outgoing: bool, group: str | None) -> bytes:
     lines: list[bytes] = []
     for wanted, tests in ((True, needs), (False, refused)):
         for load, where, compare, value in tests:
-            lines.append(instruction(load, 0, 0, where))
+            lines.append(bpf_instruction(load, 0, 0, where))
             away = size - len(lines)
             jumps = (0, away) if wanted else (away, 0)
-            lines.append(instruction(compare, *jumps, value))
-    lines.append(instruction(HEADER_SIZE, 0, 0, 14))
-    lines.append(instruction(LOAD_HALF_AFTER_HEADER, 0, 0, 16))
-    lines.append(instruction(IF_EQUAL, 0, 1, port))
-    lines += [instruction(RETURN, 0, 0, ACCEPT), instruction(RETURN, 0, 0, REFUSE)]
+            lines.append(bpf_instruction(compare, *jumps, value))
+    lines.append(bpf_instruction(HEADER_SIZE, 0, 0, 14))
+    lines.append(bpf_instruction(LOAD_HALF_AFTER_HEADER, 0, 0, 16))
+    lines.append(bpf_instruction(IF_EQUAL, 0, 1, port))
+    lines += [bpf_instruction(RETURN, 0, 0, ACCEPT), bpf_instruction(RETURN, 0, 0, REFUSE)]
     return b"".join(lines)
 
 
-def instruction(code: int, if_true: int, if_false: int, value: int) -> bytes:
+def bpf_instruction(code: int, if_true: int, if_false: int, value: int) -> bytes:
     return struct.pack("HBBI", code, if_true, if_false, value)
 
 

@@ -90,7 +90,7 @@ def network(
 ) -> Iterator[Network]:
     """Hosts of these names on a switch; removed at the end. A socket may join so many groups."""
     require_root()
-    sweep()
+    sweep_namespaces()
     wanted = list(names)
     if len(wanted) > MOST_HOSTS:
         what = f"{len(wanted):,} hosts are more than the {MOST_HOSTS:,} that one bridge takes"
@@ -99,7 +99,7 @@ def network(
     made = Network(
         f"{own}-switch",
         {
-            name: Host(f"{own}-{number}", f"p{number}", str(FIRST + number), mac_of(number))
+            name: Host(f"{own}-{number}", f"p{number}", str(FIRST + number), host_mac(number))
             for number, name in enumerate(wanted)
         },
     )
@@ -115,11 +115,11 @@ def make(made: Network, memberships: int, snooping: Snooping) -> None:
     """The switch first, then each host with its link."""
     hosts = made.hosts.values()
     batch("", [f"netns add {name}" for name in (made.switch, *(h.namespace for h in hosts))])
-    with inside(made.switch):
+    with inside_namespace(made.switch):
         write_sysctls(NO_IPV6)
     batch(made.switch, switch_commands(snooping))
     for host in hosts:
-        with inside(host.namespace):
+        with inside_namespace(host.namespace):
             write_sysctls(host_sysctls(memberships, snooping.version))
     links = [
         line
@@ -139,7 +139,7 @@ def make(made: Network, memberships: int, snooping: Snooping) -> None:
         batch(host.namespace, [address, "link set lo up", "link set eth0 up"])
 
 
-def mac_of(number: int) -> str:
+def host_mac(number: int) -> str:
     """An Ethernet address that nobody was given by a maker."""
     return f"02:46:50:00:{number >> 8:02x}:{number & 0xFF:02x}"
 
@@ -182,17 +182,17 @@ def write_sysctls(values: Mapping[str, int]) -> None:
 
 
 @contextmanager
-def inside(namespace: str) -> Iterator[None]:
+def inside_namespace(namespace: str) -> Iterator[None]:
     """This thread is in a namespace: what it opens belongs there and stays there."""
     with Path("/proc/thread-self/ns/net").open() as home:
-        enter(NAMESPACES / namespace)
+        enter_namespace(NAMESPACES / namespace)
         try:
             yield
         finally:
             set_namespace(home.fileno())
 
 
-def enter(path: Path) -> None:
+def enter_namespace(path: Path) -> None:
     with path.open() as there:
         set_namespace(there.fileno())
 
@@ -230,7 +230,7 @@ def delete(namespace: str) -> None:
 # ---- runs that were killed
 
 
-def sweep() -> list[str]:
+def sweep_namespaces() -> list[str]:
     """Remove the namespaces of runs that are no longer there; their names."""
     found = NAMESPACES.glob(f"{PREFIX}-*-*-*") if NAMESPACES.is_dir() else iter(())
     dead = sorted(path.name for path in found if is_dead(path.name))

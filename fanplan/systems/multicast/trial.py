@@ -40,7 +40,7 @@ from fanplan.systems.multicast.network import (
     Host,
     Network,
     Snooping,
-    inside,
+    inside_namespace,
     introduce,
     network,
     require_root,
@@ -156,7 +156,7 @@ class Run:
         sends = self.traffic.ways.sends
         pairs = {*zip(sends.broker.tolist(), sends.channel.tolist(), strict=True)}
         for (kind, name), host in self.hosts.items():
-            with inside(host.namespace):
+            with inside_namespace(host.namespace):
                 sending = kind == BROKER
                 self.links[kind, name] = LinkCounter(self.made.port, sending)
                 for broker, channel in sorted(pairs) if sending else ():
@@ -190,7 +190,7 @@ class Run:
 
     def receiving(self, made: MulticastPlan, who: str) -> socket.socket:
         host = self.hosts[SUBSCRIBER, who]
-        with inside(host.namespace):
+        with inside_namespace(host.namespace):
             return receiving_socket(made, who, host.address)
 
     def taking(self, who: str) -> Callable[[Message], None]:
@@ -207,7 +207,7 @@ class Run:
         made = []
         for name in self.made.brokers:
             host = self.hosts[BROKER, name]
-            with inside(host.namespace):
+            with inside_namespace(host.namespace):
                 made.append(stack.enter_context(sending_socket(host.address)))
         return made
 

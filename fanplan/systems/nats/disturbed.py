@@ -42,7 +42,7 @@ async def disturbed(run: Run, name: str) -> Tried:
     await run.barrier()
     result = await run.measured(first)
     facts = {"down_seconds": down, "sent_again": again}
-    return told(run, result, joined(run.late), first, facts)
+    return with_losses(run, result, joined(run.late), first, facts)
 
 
 async def lost_part(run: Run, broker: int, first: int) -> float:
@@ -51,12 +51,12 @@ async def lost_part(run: Run, broker: int, first: int) -> float:
         before, copies = run.sent, int(run.traffic.copies[run.traffic.parcel[:first]].sum())
         away = asyncio.Event()
         sending = asyncio.create_task(send_around(run, first, away))
-        await sent(run, before + KILL_AFTER * copies)
+        await until_sent(run, before + KILL_AFTER * copies)
         began = time.monotonic()
         await asyncio.to_thread(run.servers.kill, broker)
         away.set()
         await asyncio.sleep(DOWN_SECONDS)
-        await sent(run, before + START_AFTER * copies)
+        await until_sent(run, before + START_AFTER * copies)
         run.servers.start(broker)
         await asyncio.to_thread(run.servers.await_ready)
         down = time.monotonic() - began
@@ -75,14 +75,16 @@ async def send_around(run: Run, first: int, away: asyncio.Event) -> None:
     await run.send(range(missed, first), (1 - AWAY_AFTER) * SENT_SECONDS)
 
 
-async def sent(run: Run, copies: float) -> None:
+async def until_sent(run: Run, copies: float) -> None:
     """Until so many copies were sent, or somebody is in the way of it."""
     deadline = time.monotonic() + PATIENCE
     while run.sent < copies and time.monotonic() < deadline:
         await asyncio.sleep(GLANCE)
 
 
-def told(run: Run, result: Tried, copies: Copy, first: int, facts: dict[str, float]) -> Tried:
+def with_losses(
+    run: Run, result: Tried, copies: Copy, first: int, facts: dict[str, float]
+) -> Tried:
     """The result of the rest, with what was lost of the first part; if durable, none may be."""
     wanted = run.traffic.wanted
     before = replace(run.traffic, wanted=wanted[wanted < first * len(run.traffic.ways.subscribers)])

@@ -37,7 +37,7 @@ from fanplan.systems.ways import SHORTCUT, Hops, LastHops, Ways
 LEAFNODE, AGENT = "leafnode", "agent"
 
 
-def epoch_of(plan: StoredPlan) -> str:
+def epoch_name(plan: StoredPlan) -> str:
     """By which subjects of a plan are told from those of others."""
     return plan.record.seal[:8]
 
@@ -112,7 +112,7 @@ class Enacting:
             for broker in senders[channel]:
                 found[who].add(Listening(broker, LOCAL, f"{prefix}.c{channel}.>"))
         direct = ways.last.direct
-        for parcel, broker, who in rows_of(ways.last, direct):
+        for parcel, broker, who in first_three(ways.last, direct):
             heard = Listening(broker, LOCAL, f"{prefix}.{DIRECT}.{ways.flow[parcel]}.>")
             found[who].add(heard)
         return {name: tuple(sorted(found[who])) for who, name in enumerate(ways.subscribers)}
@@ -126,7 +126,7 @@ class Enacting:
             every[int(ways.flow[parcel]), account[way]].add(way)
         own: dict[tuple[int, int, int, str], set[int]] = defaultdict(set)
         near = ~ways.last.direct
-        for parcel, broker, who in rows_of(ways.last, near):
+        for parcel, broker, who in first_three(ways.last, near):
             way = int(ways.way[parcel])
             own[who, broker, int(ways.flow[parcel]), account[way]].add(way)
         for (who, broker, flow, name), some in own.items():
@@ -140,7 +140,7 @@ class Enacting:
         ways, account = self.ways, self.accounts()
         forward: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
         agents = self.by_agents[ways.hops.way]
-        for way, tail, head in rows_of(ways.hops, agents):
+        for way, tail, head in first_three(ways.hops, agents):
             forward[tail][str(way)].append(head)
         channels: dict[int, dict[str, dict[str, list[str]]]] = defaultdict(
             lambda: defaultdict(lambda: defaultdict(list))
@@ -165,7 +165,7 @@ class Enacting:
         }
 
 
-def rows_of(parts: LastHops | Hops, chosen: Bools) -> Iterator[tuple[int, int, int]]:
+def first_three(parts: LastHops | Hops, chosen: Bools) -> Iterator[tuple[int, int, int]]:
     """The first three numbers of some rows."""
     first, second, third = (part[chosen].tolist() for part in parts[:3])
     return zip(first, second, third, strict=True)
@@ -177,7 +177,7 @@ def tree_account(number: int) -> str:
 
 def enacted(plan: StoredPlan, dataset: Path, ways: Ways, servers: tuple[Server, ...]) -> NatsPlan:
     """A plan as clients and agents on NATS take it."""
-    epoch = epoch_of(plan)
+    epoch = epoch_name(plan)
     own = Enacting(ways, epoch)
     listens = own.listens()
     for who, more in default_listening(dataset, ways, own.prefix).items():

@@ -23,7 +23,7 @@ SERVERS = "servers"
 
 def export(plan: StoredPlan, dataset: Path, ways: Ways, params: ExportParams, folder: Path) -> None:
     """Write all that a user of the plan needs into a folder."""
-    made = enacted(plan, dataset, ways, servers_of(ways.brokers, params))
+    made = enacted(plan, dataset, ways, export_servers(ways.brokers, params))
     made = replace(made, entries=publishers_of(made, params))
     made.save(folder)
     save_entry(read_entry(dataset), folder)
@@ -32,7 +32,7 @@ def export(plan: StoredPlan, dataset: Path, ways: Ways, params: ExportParams, fo
     (folder / "README.md").write_text(page(made, ways, lacks(plan)), encoding="utf-8")
 
 
-def servers_of(brokers: list[str], params: ExportParams) -> tuple[Server, ...]:
+def export_servers(brokers: list[str], params: ExportParams) -> tuple[Server, ...]:
     """A server for each broker: as another export has it, or on the next ports."""
     known = () if params.like is None else load_plan(Path(params.like)).servers
     by_name = {server.broker: server for server in known}

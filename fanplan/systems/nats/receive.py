@@ -68,7 +68,7 @@ class Tally:
         )
 
 
-class Receiver(Connection):
+class CountingReceiver(Connection):
     """A connection of one subscriber. Its subscriptions are the paths from ``first`` on."""
 
     def __init__(
@@ -145,7 +145,7 @@ def word(data: Bytes, at: int) -> int:
     return int(value)
 
 
-def kind_of(subject: str) -> int:
+def subject_kind(subject: str) -> int:
     """What a subject is listened to for."""
     way = subject.split(".")[2]
     return {DIRECT: DIRECTLY, DEFAULT: UNKNOWN, "c": CHANNEL}.get(way[0], LAST)

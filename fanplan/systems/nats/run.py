@@ -23,8 +23,8 @@ from fanplan.live.nats.plan import LOCAL, Listening, NatsPlan
 from fanplan.live.nats.wire import Connection
 from fanplan.plan.stored import StoredPlan
 from fanplan.systems.nats.counters import CLIENT, at_rest, since
-from fanplan.systems.nats.enact import Enacting, epoch_of
-from fanplan.systems.nats.receive import DIRECTLY, LAST, Copy, Receiver, Tally, kind_of
+from fanplan.systems.nats.enact import Enacting, epoch_name
+from fanplan.systems.nats.receive import DIRECTLY, LAST, Copy, CountingReceiver, Tally, subject_kind
 from fanplan.systems.nats.servers import Servers
 from fanplan.systems.params import TrialParams
 from fanplan.systems.traffic import Traffic, received_figures
@@ -98,7 +98,7 @@ class Run:
             for one in (*receivers, *self.senders.values()):
                 await one.close()
 
-    def receivers(self) -> list[Receiver]:
+    def receivers(self) -> list[CountingReceiver]:
         found = []
         for who, name in enumerate(self.traffic.ways.subscribers):
             by_place: dict[tuple[int, str], list[Listening]] = defaultdict(list)
@@ -107,11 +107,11 @@ class Run:
             for heard in by_place.values():
                 # Subscriptions are numbered from 1.
                 first = len(self.paths) - 1
-                self.paths += [(kind_of(each.subject), each.broker) for each in heard]
-                found.append(Receiver(self.made, who, heard, self.tally, first, CLIENT))
+                self.paths += [(subject_kind(each.subject), each.broker) for each in heard]
+                found.append(CountingReceiver(self.made, who, heard, self.tally, first, CLIENT))
         return found
 
-    def observers(self) -> list[Receiver]:
+    def observers(self) -> list[CountingReceiver]:
         """Who counts what each broker sends to each channel."""
         sends = self.traffic.ways.sends
         pairs = sorted({*zip(sends.broker.tolist(), sends.channel.tolist(), strict=True)})
@@ -121,7 +121,7 @@ class Run:
             heard = [Listening(broker, LOCAL, f"{self.made.prefix}.c{c}.>") for c in own]
             first = len(self.channels) - 1
             self.channels += [(str(c), self.made.servers[broker].broker) for c in own]
-            found.append(Receiver(self.made, 0, heard, self.watched, first, "observer"))
+            found.append(CountingReceiver(self.made, 0, heard, self.watched, first, "observer"))
         return found
 
     # ---- sending
@@ -325,7 +325,7 @@ class Run:
 def predicted_figures(traffic: Traffic, plan: StoredPlan) -> Figures:
     """What the plan says, by what servers can count."""
     ways = traffic.ways
-    found = ways.counted(traffic.messages, Enacting(ways, epoch_of(plan)).means())
+    found = ways.counted(traffic.messages, Enacting(ways, epoch_name(plan)).means())
     sizes = np.bincount(ways.members[0], minlength=len(ways.domains)).tolist()
     handed: dict[str, int] = defaultdict(int)
     for key, count in found.items():

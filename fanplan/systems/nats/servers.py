@@ -66,7 +66,7 @@ def listening(port: int) -> socket.socket:
     return server
 
 
-def require_room(servers: int, connections: int) -> None:
+def require_resources(servers: int, connections: int) -> None:
     """The machine has memory and open files for so many servers and connections."""
     pages, size = os.sysconf("SC_AVPHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
     if servers * SERVER_BYTES > pages * size:

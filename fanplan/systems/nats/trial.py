@@ -20,7 +20,7 @@ from fanplan.systems.nats.config import write_configs
 from fanplan.systems.nats.disturbed import disturbed
 from fanplan.systems.nats.enact import enacted
 from fanplan.systems.nats.run import Run
-from fanplan.systems.nats.servers import Servers, free_servers, require_room, server_program
+from fanplan.systems.nats.servers import Servers, free_servers, require_resources, server_program
 from fanplan.systems.params import TrialParams
 from fanplan.systems.traffic import Traffic, read_traffic
 from fanplan.systems.trial import Tried
@@ -50,7 +50,7 @@ def run_trial(
     ways = (enacting or traffic).ways
     servers = free_servers(ways.brokers, params.port)
     made = enacted(plan, dataset, ways, servers)
-    require_room(len(servers), connections_of(made))
+    require_resources(len(servers), connections_of(made))
     with ended_by_term(), scratch("trial") as folder:
         write_configs(made, folder, folder / "streams" if params.durable else None)
         running = Servers(servers, folder, program)
@@ -60,7 +60,7 @@ def run_trial(
                     running.start(broker)
                 running.await_ready()
             run = Run(plan, made, traffic, running, params, progress)
-            return run_to_end(whole(run))
+            return run_to_end(whole_trial(run))
         finally:
             running.stop()
 
@@ -79,7 +79,7 @@ def connections_of(plan: NatsPlan) -> int:
     return people + between + len(plan.servers) * (len(plan.accounts) + 1)
 
 
-async def whole(run: Run) -> Tried:
+async def whole_trial(run: Run) -> Tried:
     """From the first connection to the result."""
     async with run.connected():
         with run.progress.stage("wait until everybody is ready"):

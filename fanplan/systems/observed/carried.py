@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from fanplan.live.nats.follow import SUBSCRIBER
 from fanplan.live.nats.plan import DEFAULT, END
-from fanplan.systems.observed.monitors import Monitor, ask, broker_name, understood
+from fanplan.systems.observed.monitors import Monitor, ask_monitor, broker_name, understood
 
 SUBJECT = re.compile(r"fp\.([0-9a-f]{8})\.([^.]+)\.([^.]+)")
 """The epoch, the way and the flow that a subscriber listens to."""
@@ -34,7 +34,7 @@ def carried_by(monitor: Monitor) -> Counts:
     """What the counters of a server say now."""
     found: Counts = {}
     with understood(monitor.url):
-        for leaf in ask(monitor.url, "leafz").get("leafs") or ():
+        for leaf in ask_monitor(monitor.url, "leafz").get("leafs") or ():
             name = f"{LINK} {broker_name(leaf.get('name', ''))} → {monitor.name}"
             key = (monitor.name, LINK, str(leaf.get("id", leaf.get("port"))))
             found[key] = Carrier("", name), int(leaf["in_msgs"])

@@ -10,7 +10,7 @@ from xml.parsers import expat
 
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.files import require_regular
-from fanplan.systems.observed.tables import Writer, nothing
+from fanplan.systems.observed.tables import Writer, no_workload
 
 MS_PER_KM = 0.0049
 """Light in glass."""
@@ -33,8 +33,8 @@ def observe_graphml(path: Path, out: Writer) -> tuple[str, ...]:
     """Write the tables; what the file does not tell."""
     graph = read_graph(path)
     if not graph.nodes:
-        raise nothing(str(path), "has no nodes", "Name a file with a graph in GraphML")
-    names = names_of(graph)
+        raise no_workload(str(path), "has no nodes", "Name a file with a graph in GraphML")
+    names = node_labels(graph)
     columns, rows = ("a", "b", "latency_ms", "cost"), []
     skipped: Counter[str] = Counter()
     for tail, head, told in graph.edges:
@@ -60,7 +60,7 @@ def observe_graphml(path: Path, out: Writer) -> tuple[str, ...]:
     return tuple(f"{count:,} {what}" for what, count in skipped.items() if count)
 
 
-def names_of(graph: Graph) -> dict[str, str]:
+def node_labels(graph: Graph) -> dict[str, str]:
     """The label of each node, with its id if others have the same one or it has none."""
     labels = {node: told.get("label", "").strip() for node, told in graph.nodes.items()}
     times = Counter(labels.values())
@@ -78,13 +78,13 @@ def delay_of(graph: Graph, tail: str, head: str, told: dict[str, str]) -> float 
     for name in DELAYS:
         if (given := number(told.get(name), 0)) is not None:
             return given
-    ends = [place_of(graph.nodes[node]) for node in (tail, head)]
+    ends = [on_earth(graph.nodes[node]) for node in (tail, head)]
     if ends[0] is None or ends[1] is None:
         return None
     return round(distance_km(ends[0], ends[1]) * MS_PER_KM, 4)
 
 
-def place_of(told: dict[str, str]) -> tuple[float, float] | None:
+def on_earth(told: dict[str, str]) -> tuple[float, float] | None:
     """Latitude and longitude in radians, if there are any."""
     latitude, longitude = number(told.get("latitude"), -90), number(told.get("longitude"), -180)
     if latitude is None or longitude is None or latitude > 90 or longitude > 180:
@@ -114,7 +114,7 @@ def number(text: str | None, least: float) -> float | None:
 
 def read_graph(path: Path) -> Graph:
     """Read a file some bytes at a time; one that declares entities is refused."""
-    reader = Reader()
+    reader = GraphReader()
     try:
         require_regular(path, "Name a file in GraphML")
         with path.open("rb") as file:
@@ -132,7 +132,7 @@ def read_graph(path: Path) -> Graph:
         what = "declares a document type, which may hide entities without end"
         raise InputError(Problem(str(path), what, "Remove the line <!DOCTYPE …>")) from error
     if not reader.graphml:
-        raise nothing(str(path), "is no GraphML", "Name a file whose first element is graphml")
+        raise no_workload(str(path), "is no GraphML", "Name a file whose first element is graphml")
     return reader.graph
 
 
@@ -140,7 +140,7 @@ class Declared(Exception):
     """A document type."""
 
 
-class Reader:
+class GraphReader:
     """Gathers a graph from the events of a parser."""
 
     def __init__(self) -> None:

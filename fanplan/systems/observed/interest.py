@@ -17,7 +17,7 @@ from fanplan.workload.space import Attribute, CategoryAttribute
 
 
 @dataclass(frozen=True)
-class Exported:
+class OwnExport:
     """An export, and its tables of interest."""
 
     folder: Path
@@ -99,5 +99,5 @@ def described(attribute: Attribute) -> str:
     return f'{{ type = "number", min = {float(attribute.min)!r}, max = {float(attribute.max)!r} }}'
 
 
-def load_exported(folder: Path) -> Exported:
-    return Exported(folder, load_plan(folder).epoch, load_entry(folder))
+def load_exported(folder: Path) -> OwnExport:
+    return OwnExport(folder, load_plan(folder).epoch, load_entry(folder))

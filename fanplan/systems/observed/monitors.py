@@ -38,7 +38,7 @@ class Monitor:
     def links(self) -> Iterator[tuple[str, float | None]]:
         """Servers at the other end of leafnodes and routes, and the delay to them in ms."""
         for what, key in (("leafz", "leafs"), ("routez", "routes")):
-            for one in ask(self.url, what).get(key) or ():
+            for one in ask_monitor(self.url, what).get(key) or ():
                 other = one.get("name") or one.get("remote_name") or one.get("remote_id")
                 if other:
                     rtt = milliseconds(one.get("rtt", ""))
@@ -48,7 +48,7 @@ class Monitor:
         """Connections of clients with their subscriptions, a page at a time."""
         at = 0
         while True:
-            told = ask(self.url, f"connz?subs=detail&limit={PAGE}&offset={at}")
+            told = ask_monitor(self.url, f"connz?subs=detail&limit={PAGE}&offset={at}")
             own = told.get("connections") or []
             yield from (one for one in own if one.get("kind", "Client") == "Client")
             at += len(own)
@@ -57,7 +57,7 @@ class Monitor:
 
     def consumers(self) -> Iterator[tuple[str, list[str]]]:
         """Consumers of streams that this server leads, and the subjects that they ask for."""
-        told = ask(self.url, "jsz?accounts=true&streams=true&consumers=true&config=true")
+        told = ask_monitor(self.url, "jsz?accounts=true&streams=true&consumers=true&config=true")
         for account in told.get("account_details") or ():
             for stream in account.get("stream_detail") or ():
                 every = (stream.get("config") or {}).get("subjects") or []
@@ -72,13 +72,13 @@ class Monitor:
 
 def monitor_at(url: str) -> Monitor:
     """The server behind an address; an error if it is none of NATS."""
-    told = ask(url, "varz")
+    told = ask_monitor(url, "varz")
     if "server_id" not in told:
         raise InputError(Problem(url, "is not a monitor of a NATS server", START))
     return Monitor(url, broker_name(str(told.get("server_name") or told["server_id"])))
 
 
-def ask(url: str, what: str) -> Json:
+def ask_monitor(url: str, what: str) -> Json:
     """What a monitor says."""
     request, shown = request_of(url, what)
     try:

@@ -19,9 +19,9 @@ from fanplan.core.errors import InputError, MachineError, Problem
 from fanplan.live.message import Message, decode
 from fanplan.live.nats.plan import DEFAULT, NO_FLOW, NatsPlan, load_plan
 from fanplan.live.nats.wire import Address, Connection, Taken
-from fanplan.systems.observed.interest import Exported, load_exported
+from fanplan.systems.observed.interest import OwnExport, load_exported
 from fanplan.systems.observed.monitors import Json, Monitor, broker_name, monitor_at, understood
-from fanplan.systems.observed.tables import Row, Writer, nothing
+from fanplan.systems.observed.tables import Row, Writer, no_workload
 
 CLIENT_PORT = 4222
 INTERNAL = ("_INBOX.", "$", "fp-switch.", "fp-again.", "_R_.", "_GR_.")
@@ -32,7 +32,7 @@ SOMEBODY = "observed"
 
 
 @dataclass
-class Network:
+class Monitored:
     """What monitors told. Subscriptions are (subscriber, topic, broker); ``counted`` has how many
     messages each subscription to one subject alone got, by server, connection and number."""
 
@@ -59,27 +59,29 @@ def observe_nats(
     """Write the tables; what could not be told."""
     monitors = [monitor_at(url) for url in urls]
     own = load_exported(export) if export is not None else None
-    network = read_network(monitors, own)
+    network = read_monitors(monitors, own)
     if own is not None:
         taken = asyncio.run(tapped_plan(load_plan(own.folder), seconds))
         write_exported(out, network, own, taken)
-        return notes(network)
+        return monitor_notes(network)
     if not network.subscriptions:
-        raise nothing(urls[0], "nobody subscribes to anything there", "Name monitors with clients")
+        raise no_workload(
+            urls[0], "nobody subscribes to anything there", "Name monitors with clients"
+        )
     out.describe("nats", topic_syntax="nats", **({"seconds": seconds} if tap else {}))
     write_network(out, network)
     if tap is not None:
         out.publications(asyncio.run(tapped(address_of(tap), seconds)))
     elif seconds:
         time.sleep(seconds)
-        later = read_network(monitors, own)
-        rates = rates_of(network, later, seconds)
+        later = read_monitors(monitors, own)
+        rates = subject_rates(network, later, seconds)
         rows = [(SOMEBODY, topic, rate) for topic, rate in sorted(rates.items()) if rate]
         out.table("advertisements", ("publisher", "topic", "rate"), rows)
-    return notes(network)
+    return monitor_notes(network)
 
 
-def notes(network: Network) -> tuple[str, ...]:
+def monitor_notes(network: Monitored) -> tuple[str, ...]:
     patterns = "subscriptions with wildcards: counters do not tell which subjects they got"
     queues = "subscriptions of queue groups: a group counts as one subscriber at each server"
     namesakes = "connections with a name that others have too: their numbers were added to it"
@@ -97,9 +99,9 @@ def notes(network: Network) -> tuple[str, ...]:
 # ---- monitors
 
 
-def read_network(monitors: list[Monitor], own: Exported | None) -> Network:
+def read_monitors(monitors: list[Monitor], own: OwnExport | None) -> Monitored:
     """All that monitors tell."""
-    found = Network({monitor.name: None for monitor in monitors})
+    found = Monitored({monitor.name: None for monitor in monitors})
     clients = list[tuple[Monitor, Json]]()
     for monitor in monitors:
         with understood(monitor.url):
@@ -120,7 +122,7 @@ def read_network(monitors: list[Monitor], own: Exported | None) -> Network:
 
 
 def add_client(
-    found: Network, broker: str, client: Json, own: Exported | None, names: Counter[str]
+    found: Monitored, broker: str, client: Json, own: OwnExport | None, names: Counter[str]
 ) -> None:
     """The subscriptions of a connection."""
     name, number = client.get("name", ""), f"{client['cid']}@{broker}"
@@ -130,7 +132,7 @@ def add_client(
         if subject.startswith(INTERNAL):
             continue
         if OURS.match(subject):
-            told = planned(name, subject, own)
+            told = planned_subject(name, subject, own)
             if told is not None:
                 found.subscriptions[(*told, broker)] = None
             continue
@@ -149,7 +151,7 @@ def add_client(
     found.namesakes += doubled
 
 
-def planned(name: str, subject: str, own: Exported | None) -> tuple[str, str] | None:
+def planned_subject(name: str, subject: str, own: OwnExport | None) -> tuple[str, str] | None:
     """The subscriber and the topic that a subject of a plan stands for.
 
     Everybody listens to the default way of each topic that it asked for, and so tells which.
@@ -163,7 +165,7 @@ def planned(name: str, subject: str, own: Exported | None) -> tuple[str, str] | 
     return (who, own.topic(topic)) if epoch == own.epoch else None
 
 
-def rates_of(before: Network, after: Network, seconds: float) -> dict[str, float]:
+def subject_rates(before: Monitored, after: Monitored, seconds: float) -> dict[str, float]:
     """Messages per second on each subject that somebody subscribes to alone."""
     rates: dict[str, float] = {}
     for key, (subject, count) in after.counted.items():
@@ -240,7 +242,7 @@ async def listened(places: Iterable[tuple[Address, str]], take: Taken, seconds: 
 # ---- tables
 
 
-def write_network(out: Writer, network: Network) -> None:
+def write_network(out: Writer, network: Monitored) -> None:
     out.table("brokers", ("broker",), [(name,) for name in network.brokers])
     links = [(a, b, delay) for (a, b), delay in sorted(network.links.items())]
     out.table("links", ("a", "b", "latency_ms"), links)
@@ -248,14 +250,16 @@ def write_network(out: Writer, network: Network) -> None:
     out.table("subscriptions", ("subscriber", "topic", "broker"), rows)
 
 
-def write_exported(out: Writer, network: Network, own: Exported, sent: list[Message]) -> None:
+def write_exported(out: Writer, network: Monitored, own: OwnExport, sent: list[Message]) -> None:
     """The tables of a network that runs an export, with filters and attributes."""
     plan = load_plan(own.folder)
     (out.folder / "workload.toml").write_text(own.toml(), encoding="utf-8")
     pairs = sorted({(who, topic): broker for who, topic, broker in network.subscriptions}.items())
     if not pairs:
         what = f"no subscriber of plan {plan.epoch} is connected"
-        raise nothing(str(own.folder), what, "Name all monitors, and the export that is in force")
+        raise no_workload(
+            str(own.folder), what, "Name all monitors, and the export that is in force"
+        )
     out.table("brokers", ("broker",), [(name,) for name in network.brokers])
     links = [(a, b, delay) for (a, b), delay in sorted(network.links.items())]
     out.table("links", ("a", "b", "latency_ms"), links)

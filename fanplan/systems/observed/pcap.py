@@ -16,7 +16,7 @@ from typing import IO, NamedTuple
 
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.files import require_regular
-from fanplan.systems.observed.tables import Row, Writer, nothing
+from fanplan.systems.observed.tables import Row, Writer, no_workload
 
 CAPTURE = "Name a capture, as tcpdump -w writes it"
 MOST_PACKET = 1 << 26
@@ -31,7 +31,7 @@ MLD_JOIN, MLD_LEAVE, MLD_RECORDS = 131, 132, 143
 IS_INCLUDE, IS_EXCLUDE, TO_INCLUDE, TO_EXCLUDE, ALLOW = 1, 2, 3, 4, 5
 
 
-class Packet(NamedTuple):
+class CapturedPacket(NamedTuple):
     """When, on what kind of link, and what of it was captured."""
 
     time: float
@@ -40,7 +40,7 @@ class Packet(NamedTuple):
 
 
 @dataclass
-class Seen:
+class SeenPackets:
     """What captures told: when each last joined or left which group, and counts of the rest.
 
     ``now`` is the time of the packet that is looked at: captures may be given in any order.
@@ -63,14 +63,14 @@ class Seen:
 
 def observe_pcap(paths: list[Path], out: Writer) -> tuple[str, ...]:
     """Write the tables; what was seen and is in none of them."""
-    seen = Seen()
+    seen = SeenPackets()
     out.describe(paths[0].stem)
-    out.publications(sent(paths, seen))
+    out.publications(sent_in(paths, seen))
     out.table("subscriptions", ("subscriber", "topic"), seen.members)
     if not out.counts:
         cut = ", and it ends in the middle of one" if seen.truncated else ""
         what = f"has no multicast ({seen.counts['packets']:,} packets were read{cut})"
-        raise nothing(str(paths[0]), what, "Capture where hosts join groups and senders send")
+        raise no_workload(str(paths[0]), what, "Capture where hosts join groups and senders send")
     notes = [
         f"{path} ends in the middle of a packet; what came before was read"
         for path in seen.truncated
@@ -78,12 +78,12 @@ def observe_pcap(paths: list[Path], out: Writer) -> tuple[str, ...]:
     return (*notes, *(f"{count:,} {what}" for what, count in seen.counts.items() if count))
 
 
-def sent(paths: list[Path], seen: Seen) -> Iterator[Row]:
+def sent_in(paths: list[Path], seen: SeenPackets) -> Iterator[Row]:
     """Publications of captures, one after the other; memberships are noted on the way."""
     for path in paths:
         for packet in packets(path, seen):
             seen.counts["packets"] += 1
-            row = look(packet, seen)
+            row = note_packet(packet, seen)
             if row is not None:
                 yield row
 
@@ -91,7 +91,7 @@ def sent(paths: list[Path], seen: Seen) -> Iterator[Row]:
 # ---- files
 
 
-def packets(path: Path, seen: Seen) -> Iterator[Packet]:
+def packets(path: Path, seen: SeenPackets) -> Iterator[CapturedPacket]:
     """The packets of a file; one that ends too early gives what it has."""
     try:
         require_regular(path, CAPTURE)
@@ -102,7 +102,7 @@ def packets(path: Path, seen: Seen) -> Iterator[Packet]:
             elif magic == b"\x0a\x0d\x0d\x0a":
                 yield from of_pcapng(file)
             else:
-                raise nothing(str(path), "is neither pcap nor pcapng", CAPTURE)
+                raise no_workload(str(path), "is neither pcap nor pcapng", CAPTURE)
     except EOFError:
         seen.truncated.append(str(path))
     except OSError as error:
@@ -121,7 +121,7 @@ PCAP = {
 """Order of bytes and unit of times, by the first bytes of a file."""
 
 
-def taken(file: IO[bytes], size: int) -> bytes:
+def next_bytes(file: IO[bytes], size: int) -> bytes:
     """So many bytes; the file must have them."""
     if not 0 <= size <= MOST_PACKET:
         raise struct.error(f"a packet of {size:,} bytes")
@@ -131,17 +131,17 @@ def taken(file: IO[bytes], size: int) -> bytes:
     return data
 
 
-def of_pcap(file: IO[bytes], order: str, unit: float) -> Iterator[Packet]:
-    *_, link = struct.unpack(f"{order}HHiIII", taken(file, 20))
+def of_pcap(file: IO[bytes], order: str, unit: float) -> Iterator[CapturedPacket]:
+    *_, link = struct.unpack(f"{order}HHiIII", next_bytes(file, 20))
     head = struct.Struct(f"{order}IIII")
     while first := file.read(16):
         if len(first) < 16:
             raise EOFError
         seconds, part, size, _ = head.unpack(first)
-        yield Packet(seconds + part * unit, link & 0xFFFF, taken(file, size))
+        yield CapturedPacket(seconds + part * unit, link & 0xFFFF, next_bytes(file, size))
 
 
-def of_pcapng(file: IO[bytes]) -> Iterator[Packet]:
+def of_pcapng(file: IO[bytes]) -> Iterator[CapturedPacket]:
     """Blocks of type, length, body, length; a section may have its own order of bytes."""
     order = "<"
     links, units = list[int](), list[float]()
@@ -155,16 +155,16 @@ def of_pcapng(file: IO[bytes]) -> Iterator[Packet]:
                 raise EOFError
             (kind,) = struct.unpack(f"{order}I", word)
         started = False
-        raw = taken(file, 4)
+        raw = next_bytes(file, 4)
         if kind == 0x0A0D0D0A:
-            mark = taken(file, 4)
+            mark = next_bytes(file, 4)
             order = "<" if mark == b"\x4d\x3c\x2b\x1a" else ">"
             (size,) = struct.unpack(f"{order}I", raw)
-            taken(file, size - 12)
+            next_bytes(file, size - 12)
             links, units = [], []
             continue
         (size,) = struct.unpack(f"{order}I", raw)
-        body = taken(file, size - 8)
+        body = next_bytes(file, size - 8)
         if kind == 1:
             links.append(struct.unpack_from(f"{order}H", body)[0])
             units.append(unit_of(body[8:-4], order))
@@ -172,7 +172,7 @@ def of_pcapng(file: IO[bytes]) -> Iterator[Packet]:
             at, high, low, kept, _ = struct.unpack_from(f"{order}IIIII", body)
             if at >= len(links):
                 raise struct.error(f"interface {at} is not described")
-            yield Packet((high << 32 | low) * units[at], links[at], body[20 : 20 + kept])
+            yield CapturedPacket((high << 32 | low) * units[at], links[at], body[20 : 20 + kept])
 
 
 def unit_of(options: bytes, order: str) -> float:
@@ -192,7 +192,7 @@ def unit_of(options: bytes, order: str) -> float:
 # ---- packets
 
 
-def look(packet: Packet, seen: Seen) -> Row | None:
+def note_packet(packet: CapturedPacket, seen: SeenPackets) -> Row | None:
     """The publication of a packet, if it is one; memberships are noted."""
     seen.now = packet.time
     try:
@@ -207,7 +207,7 @@ def look(packet: Packet, seen: Seen) -> Row | None:
     return None
 
 
-def network_of(packet: Packet) -> tuple[int, int]:
+def network_of(packet: CapturedPacket) -> tuple[int, int]:
     """What is in a packet, and where it begins."""
     data, link = packet.data, packet.link
     if link in (RAW, RAW4, RAW6):
@@ -225,7 +225,7 @@ def network_of(packet: Packet) -> tuple[int, int]:
     return kind, end
 
 
-def look_at_ipv4(time: float, data: bytes, seen: Seen) -> Row | None:
+def look_at_ipv4(time: float, data: bytes, seen: SeenPackets) -> Row | None:
     head = 4 * (data[0] & 15)
     (size,) = struct.unpack_from(">H", data, 2)
     part, kind = struct.unpack_from(">H", data, 6)[0] & 0x1FFF, data[9]
@@ -237,16 +237,16 @@ def look_at_ipv4(time: float, data: bytes, seen: Seen) -> Row | None:
     return None
 
 
-def memberships4(who: str, data: bytes, seen: Seen) -> None:
+def memberships4(who: str, data: bytes, seen: SeenPackets) -> None:
     """Joins and leaves of IGMP."""
     kind = data[0]
     if kind in JOINS or kind in LEAVES:
-        note(who, str(IPv4Address(data[4:8])), kind in JOINS, seen)
+        note_member(who, str(IPv4Address(data[4:8])), kind in JOINS, seen)
     elif kind == RECORDS:
-        records(who, data, 4, seen)
+        report_records(who, data, 4, seen)
 
 
-def look_at_ipv6(time: float, data: bytes, seen: Seen) -> Row | None:
+def look_at_ipv6(time: float, data: bytes, seen: SeenPackets) -> Row | None:
     (size,), kind, at, part = struct.unpack_from(">H", data, 4), data[6], 40, 0
     who, group = str(IPv6Address(data[8:24])), data[24:40]
     while kind in OPTIONS or kind == FRAGMENT:
@@ -262,15 +262,15 @@ def look_at_ipv6(time: float, data: bytes, seen: Seen) -> Row | None:
     return None
 
 
-def memberships6(who: str, data: bytes, seen: Seen) -> None:
+def memberships6(who: str, data: bytes, seen: SeenPackets) -> None:
     """Joins and leaves of MLD."""
     if data[0] in (MLD_JOIN, MLD_LEAVE):
-        note(who, str(IPv6Address(data[8:24])), data[0] == MLD_JOIN, seen)
+        note_member(who, str(IPv6Address(data[8:24])), data[0] == MLD_JOIN, seen)
     elif data[0] == MLD_RECORDS:
-        records(who, data, 16, seen)
+        report_records(who, data, 16, seen)
 
 
-def records(who: str, data: bytes, width: int, seen: Seen) -> None:
+def report_records(who: str, data: bytes, width: int, seen: SeenPackets) -> None:
     """The records of a report of IGMP v3 or MLD v2: each has a kind, sources and a group."""
     (count,), at = struct.unpack_from(">H", data, 6), 8
     for _ in range(count):
@@ -280,19 +280,19 @@ def records(who: str, data: bytes, width: int, seen: Seen) -> None:
         if kind in (IS_EXCLUDE, TO_EXCLUDE) or (
             kind in (IS_INCLUDE, TO_INCLUDE, ALLOW) and sources
         ):
-            note(who, name, True, seen)
+            note_member(who, name, True, seen)
         elif kind == TO_INCLUDE:
-            note(who, name, False, seen)
+            note_member(who, name, False, seen)
         at += 4 + width * (1 + sources) + 4 * more
 
 
-def note(who: str, group: str, joined: bool, seen: Seen) -> None:
+def note_member(who: str, group: str, joined: bool, seen: SeenPackets) -> None:
     if not reserved(group):
         seen.membership(who, group, joined)
 
 
 def publication(
-    time: float, who: str, group: str, told: tuple[int, int, int], seen: Seen
+    time: float, who: str, group: str, told: tuple[int, int, int], seen: SeenPackets
 ) -> Row | None:
     """A datagram to a group. Later parts of one that was cut are counted alone."""
     kind, size, part = told

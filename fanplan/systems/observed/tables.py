@@ -82,6 +82,6 @@ class Writer:
                 self.counts["publications"] = self.counts.get("publications", 0) + len(some)
 
 
-def nothing(where: str, what: str, remedy: str) -> InputError:
+def no_workload(where: str, what: str, remedy: str) -> InputError:
     """The error about a source that gives no workload."""
     return InputError(Problem(where, what, remedy))
