@@ -11,9 +11,9 @@ from fanplan.layers.groups.problem.build import exact_groups
 from fanplan.layers.groups.problem.groups import GroupsProblem
 from fanplan.layers.groups.problem.matchers import DEFAULT
 from fanplan.layers.groups.problem.trees import hung_at
-from fanplan.layers.groups.protocol.churn import System, stir
+from fanplan.layers.groups.protocol.churn import GroupSystem, stir
 from fanplan.layers.groups.protocol.links import TreeLink
-from fanplan.layers.groups.protocol.messages import KINDS, Message, Publication
+from fanplan.layers.groups.protocol.messages import KINDS, Message, Published
 from fanplan.layers.groups.protocol.params import GroupsChurn
 from fanplan.layers.groups.search.choose import choose_groups
 
@@ -40,22 +40,22 @@ def world_of(seed: int, roots: int = 1) -> tuple[GroupsProblem, np.ndarray]:
     return exact_groups(names, trees, routes), rng.integers(3, size=len(routes)).astype(np.int32)
 
 
-def churned(seed: int, churn: GroupsChurn, slow: str, overlap: bool, roots: int = 1) -> System:
+def churned(seed: int, churn: GroupsChurn, slow: str, overlap: bool, roots: int = 1) -> GroupSystem:
     """A system after churn; a CheckError if a publication did not arrive exactly once."""
     problem, cell = world_of(seed, roots)
-    system = System(problem, churn, choose, cell if overlap else None)
+    system = GroupSystem(problem, churn, choose, cell if overlap else None)
     system.start()
     slow_down(system, slow)
     stir(system, churn)
     return system
 
 
-def slow_down(system: System, kind: str) -> None:
+def slow_down(system: GroupSystem, kind: str) -> None:
     """Send messages of a kind late; what follows on the same link must wait, all else overtakes."""
     send = system.links.send
 
     def send_late(link: TreeLink, message: Message, after_ms: float) -> None:
-        in_group = isinstance(message, Publication) and message.group != DEFAULT
+        in_group = isinstance(message, Published) and message.group != DEFAULT
         late = in_group if kind == "in groups" else KINDS.get(type(message)) == kind
         send(link, message, after_ms + LATE_MS * late)
 

@@ -21,7 +21,7 @@ from fanplan.core.errors import InputError, Problem
 from fanplan.data.interest import InterestProblem, load_classes
 from fanplan.data.reader import read_manifest, read_stage
 from fanplan.layers.channels.record import ChannelsRecord
-from fanplan.layers.delivery.carried import Parcels, carried, pairs
+from fanplan.layers.delivery.carried import Parcels, carried, distinct_pairs
 from fanplan.layers.delivery.carried import read_ways as read_delivery_ways
 from fanplan.layers.delivery.legs import nearest_senders
 from fanplan.layers.delivery.problem import client_homes
@@ -313,7 +313,7 @@ class WaysReader:
     def ways(self, flow: Longs, entry: Longs) -> Ways:
         width = len(self.clients.brokers)
         good = (self.classes[flow] >= 0) & (flow >= 0) & (entry >= 0)
-        flow, entry = pairs(flow[good], entry[good], width)
+        flow, entry = distinct_pairs(flow[good], entry[good], width)
         key, parcel = np.unique(self.classes[flow] * width + entry, return_inverse=True)
         row, source = np.divmod(key, width)
         problem = self.problem(Parcels(row, source.astype(np.int32), np.ones(len(key))))
@@ -359,7 +359,7 @@ class WaysReader:
         brokers = pa.array(self.clients.brokers)
         home = self.clients.home.astype(np.int64)
         which, at = expanded(self.interest.indptr, parcels.row)
-        parcel, broker = pairs(which, home[self.interest.audience[at]], len(brokers))
+        parcel, broker = distinct_pairs(which, home[self.interest.audience[at]], len(brokers))
         routes = Routes(
             parcels.source,
             np.searchsorted(parcel, np.arange(len(parcels.row) + 1)),
@@ -507,7 +507,7 @@ class Reached:
         table = self.plan.read("channel_subscribers", ("channel", "subscriber"))
         names = self.reading.clients.subscribers
         people = Axis("subscriber", pa.array(names)).number(table).astype(np.int64)
-        return pairs(table["channel"].to_numpy().astype(np.int64), people, len(names))
+        return distinct_pairs(table["channel"].to_numpy().astype(np.int64), people, len(names))
 
     def last_hops(self) -> LastHops:
         """Who is sent each parcel by itself, and from where."""

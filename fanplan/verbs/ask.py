@@ -25,7 +25,7 @@ from fanplan.data.frames import FrameKind, as_frame
 from fanplan.data.reader import read_stage
 from fanplan.layers.channels.explain import NOWHERE, explain_row, find_named, next_best, place_name
 from fanplan.layers.channels.record import ChannelsRecord
-from fanplan.layers.delivery.fixed import map_of
+from fanplan.layers.delivery.fixed import fixed_map
 from fanplan.layers.registry import load_plan
 from fanplan.live.entry import DEFAULT, Entry, read_entry
 from fanplan.live.points import Attributes
@@ -258,7 +258,7 @@ class Questions:
         record = self.plan.section(ChannelsRecord)
         found = find_named(self.dataset, name)
         problem = self.dataset.interest()
-        map_ = map_of(self.plan, self.dataset.path, problem)
+        map_ = fixed_map(self.plan, self.dataset.path, problem)
         rows = []
         for number in found.numbers.tolist():
             flow = found.flows.wanted.slice(number, 1).to_pylist()[0]
@@ -284,7 +284,7 @@ class Questions:
 
     def _cheapest(self, n: int) -> pa.Table:
         record, problem = self.plan.section(ChannelsRecord), self.dataset.interest()
-        map_, params = map_of(self.plan, self.dataset.path, problem), record.params
+        map_, params = fixed_map(self.plan, self.dataset.path, problem), record.params
         now, then, place = next_best(
             problem, map_, record.weights, params.unicast_limit != 0, params.max_channel_rate
         )

@@ -28,7 +28,7 @@ from fanplan.data.dataset import Dataset
 from fanplan.layers.channels.check.evidence import read_channel_truth, read_decisions
 from fanplan.layers.channels.explain import explain_row
 from fanplan.layers.channels.record import ChannelsRecord
-from fanplan.layers.delivery.fixed import map_of
+from fanplan.layers.delivery.fixed import fixed_map
 from fanplan.layers.registry import load_plan
 from fanplan.page.content import Listing
 from fanplan.page.details import MOST_PAIRS, Fact, Related, Shelf, longest, packed, plan_things
@@ -132,7 +132,7 @@ def test_the_next_best_place_is_that_of_explain(world: ReportWorld, tmp_path: Pa
     (things,) = things_of(made.page)
     record, dataset = plan.section(ChannelsRecord), Dataset(world.dataset)
     problem = dataset.interest()
-    channels = map_of(plan, world.dataset, problem)
+    channels = fixed_map(plan, world.dataset, problem)
     truth = read_channel_truth(world.dataset)
     decisions = read_decisions(plan, truth, Findings())
     single = np.diff(decisions.channels.starts) == 1

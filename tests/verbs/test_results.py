@@ -21,7 +21,7 @@ from fanplan.core.errors import InputError, MachineError
 from fanplan.core.result import Result, bars_drawn
 from fanplan.layers.channels.explain import ALONE, NOWHERE, explain_row, next_best, place_name
 from fanplan.layers.channels.record import ChannelsRecord
-from fanplan.layers.delivery.fixed import map_of
+from fanplan.layers.delivery.fixed import fixed_map
 from fanplan.layers.groups.protocol.params import GroupsChurn
 from fanplan.layers.marking.protocol.churn import MarkingChurn
 from fanplan.systems.params import ExportParams, TrialParams
@@ -97,7 +97,7 @@ def test_the_cheapest_changes_are_those_that_single_rows_find(seed: int, tmp_pat
     plan, dataset = planned(tmp_path, replace(world_of(seed), brokers=True), **SPACE)
     opened, data = fanplan.open_plan(plan), fanplan.open_dataset(dataset)
     record, problem = opened.section(ChannelsRecord), data.interest()
-    map_ = map_of(opened, data.path, problem)
+    map_ = fixed_map(opened, data.path, problem)
     for unicast in (True, False):
         now, then, place = next_best(problem, map_, record.weights, unicast)
         for row in range(problem.size):

@@ -87,7 +87,7 @@ def read_ways(plan: StoredPlan, dataset: Path) -> DeliveryWays:
     where = np.append(where, domain[broker[inside]].astype(np.int64))
     return DeliveryWays(
         brokers, domain, len(names), read_trees(plan, brokers), read_groups(plan, brokers),
-        row[~inside], broker[~inside], *pairs(heard, where, len(names)), lost, homes,
+        row[~inside], broker[~inside], *distinct_pairs(heard, where, len(names)), lost, homes,
     )  # fmt: skip
 
 
@@ -103,7 +103,7 @@ def last_hops(plan: StoredPlan, brokers: pa.Array) -> tuple[Longs, Longs]:
         plan.read("clients", ("client", "role", "broker")), "subscriber", names, brokers
     )
     at = home[pc.index_in(people, names).to_numpy()].astype(np.int64)
-    return pairs(row[near], at, len(brokers))
+    return distinct_pairs(row[near], at, len(brokers))
 
 
 def heard_domains(
@@ -115,7 +115,7 @@ def heard_domains(
     of = np.full(int(max(channel.max(initial=-1), on.max(initial=-1))) + 1, -1, np.int64)
     of[channel] = domain
     there = (row >= 0) & (of[on] >= 0) & ~np.isin(on, lost)
-    return pairs(row[there], of[on][there], int(domain.max(initial=0)) + 1)
+    return distinct_pairs(row[there], of[on][there], int(domain.max(initial=0)) + 1)
 
 
 def classes_of(plan: StoredPlan, flows: pa.ChunkedArray) -> Longs:
@@ -127,7 +127,7 @@ def classes_of(plan: StoredPlan, flows: pa.ChunkedArray) -> Longs:
     return result
 
 
-def pairs(row: Longs, value: Longs, width: int) -> tuple[Longs, Longs]:
+def distinct_pairs(row: Longs, value: Longs, width: int) -> tuple[Longs, Longs]:
     """Different pairs, in order."""
     return np.divmod(np.unique(row * width + value), width)
 
@@ -144,7 +144,7 @@ def carried(ways: DeliveryWays, parcels: Parcels, others: Routes) -> GroupsProbl
     roots = stored.trees.root[stored.tree]
     sources = np.concatenate((parcels.source, others.source, roots)).astype(np.int32)
     trees = ways.hung(np.unique(sources))
-    routes = both(routes_of(ways, parcels, trees), others)
+    routes = both(parcel_routes(ways, parcels, trees), others)
     tree, span = trees.of(routes.source), trees.of(roots)
     members = stored.member.astype(np.int32)
     known = {key: group for group, key in enumerate(group_keys(span, stored.starts, members))}
@@ -153,7 +153,7 @@ def carried(ways: DeliveryWays, parcels: Parcels, others: Routes) -> GroupsProbl
     return GroupsProblem(ways.brokers, trees, routes, tree, group, span, stored.starts, members)
 
 
-def routes_of(ways: DeliveryWays, parcels: Parcels, trees: BrokerTrees) -> Routes:
+def parcel_routes(ways: DeliveryWays, parcels: Parcels, trees: BrokerTrees) -> Routes:
     """The brokers that each parcel needs.
 
     Those with a last hop to make; and of a domain that has only channels the nearest to the entry,

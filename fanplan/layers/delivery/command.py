@@ -90,7 +90,7 @@ TREES = 1 / 3
 """Share of the time that trees of brokers may take, if time is limited."""
 
 
-def too_much_unicast(params: DeliveryParams, least: float) -> InfeasibleError:
+def unicast_above(params: DeliveryParams, least: float) -> InfeasibleError:
     """No delivery was found that keeps the limit on unicast."""
     what = (
         f"at most {params.unicast_limit:g} of what is sent may go by unicast though several want "
@@ -294,7 +294,7 @@ class Designing(DesignNeeds):
         if CHANNELS not in self.fixed:
             best, first = joint_delivery(problem, params, self.job.seed, stop)
             if not keeps(best, params):
-                raise too_much_unicast(params, best.ledger.counted_fraction)
+                raise unicast_above(params, best.ledger.counted_fraction)
             return best, first, params
         plan = self.fixed[CHANNELS]
         map, domain = fixed_channels(plan, self.dataset.path, problem)

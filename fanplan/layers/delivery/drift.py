@@ -22,7 +22,7 @@ from fanplan.layers.delivery.changes.world import (
     Sites,
     broker_ledger,
     dataset_sites,
-    home_of,
+    home_in_shape,
     problem_on,
     read_senders,
     unicast_beyond,
@@ -57,7 +57,7 @@ def delivery_now(plan: StoredPlan, dataset: Path) -> LayerNow:
         "channel members": Moved(0, found.gone_members(), len(outside)),
     }
     missed = int((channels.reached - service.reached).sum())
-    return LayerNow(moved, figures(plan, found), missed, tuple(notes(found, outside)))
+    return LayerNow(moved, figures(plan, found), missed, tuple(drift_notes(found, outside)))
 
 
 def groups_in_delivery(plan: StoredPlan, dataset: Path) -> LayerNow:
@@ -113,7 +113,7 @@ class DeliveryNow:
         table = self.plan.read("channel_domains", ("channel", "domain")).sort_by("channel")
         domain, names = table["domain"].to_pylist(), self.truth.subscribers.to_pylist()
         channel, member = (side.tolist() for side in self.decisions.members.sides())
-        site = {m: self.sites.get(home_of(self.shape, names[m]) or "") for m in set(member)}
+        site = {m: self.sites.get(home_in_shape(self.shape, names[m]) or "") for m in set(member)}
         return [
             (c, m) for c, m in zip(channel, member, strict=True) if domain[c] not in ("", site[m])
         ]
@@ -208,7 +208,7 @@ def differing_flows(truth: ChannelTruth, decisions: Decisions) -> Longs:
     return np.union1d(missed, flow[service.unicast_use == UNWANTED])
 
 
-def notes(found: DeliveryNow, outside: list[tuple[int, int]]) -> Iterator[str]:
+def drift_notes(found: DeliveryNow, outside: list[tuple[int, int]]) -> Iterator[str]:
     names = sorted({found.truth.subscribers[m].as_py() for _, m in outside})
     if names:
         what = "at another site than a channel that they are on"

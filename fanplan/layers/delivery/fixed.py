@@ -69,11 +69,11 @@ def fixed_channels(
     plan: StoredPlan, dataset: Path, problem: DeliveryProblem
 ) -> tuple[ChannelMap, Ints]:
     """The channels of a plan, and the multicast domain of each: that of its members."""
-    map, where = map_of(plan, dataset, problem.interest), problem.domain[problem.home]
+    map, where = fixed_map(plan, dataset, problem.interest), problem.domain[problem.home]
     return map, channel_domains(plan, map, where, problem.interest.subscribers)
 
 
-def map_of(plan: StoredPlan, dataset: Path, interest: InterestProblem) -> ChannelMap:
+def fixed_map(plan: StoredPlan, dataset: Path, interest: InterestProblem) -> ChannelMap:
     """The channels of a plan, with unicast to whom they leave out."""
     from fanplan.layers.channels.ledger import completed
     from fanplan.layers.channels.record import ChannelsRecord

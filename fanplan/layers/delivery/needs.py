@@ -14,7 +14,7 @@ from fanplan.core.errors import InputError, Problem
 from fanplan.data.dataset import Dataset
 from fanplan.data.interest import InterestProblem, load_classes
 from fanplan.layers.channels.map import ChannelMap
-from fanplan.layers.delivery.fixed import channel_domains, fixed_overlay, map_of
+from fanplan.layers.delivery.fixed import channel_domains, fixed_map, fixed_overlay
 from fanplan.layers.delivery.params import CHANNELS, MARKING, OVERLAY, DesignParams
 from fanplan.layers.delivery.problem import EVERYWHERE, client_homes, require_senders
 from fanplan.layers.delivery.stages.make import make_routes, make_senders
@@ -96,7 +96,7 @@ class DesignNeeds:
         where = np.zeros(len(interest.subscribers), np.int32)
         if clients is not None:
             where = domain[client_homes(clients, "subscriber", interest.subscribers, brokers)]
-        map = map_of(plan, self.dataset.path, interest)
+        map = fixed_map(plan, self.dataset.path, interest)
         channel_domains(plan, map, where, interest.subscribers)
         self.require_share(plan, map, interest, where)
 

@@ -26,7 +26,7 @@ def show_design(answer: Answer) -> Shown:
         "delivery, layer by layer": facts["layered"],
         f"lower bound of {facts['bound_name']}": facts["bound"],
         "unicast %": 100 * facts["unicast_fraction"],
-        **limited(facts),
+        **limit_shown(facts),
         "saved of the naive system %": 100 * (1 - total / naive) if naive else 0.0,
         "seconds": facts["seconds"],
         "plan": facts["plan"],
@@ -41,7 +41,7 @@ def show_design(answer: Answer) -> Shown:
         yield Note(note)
 
 
-def limited(facts: Mapping[str, Any]) -> dict[str, float]:
+def limit_shown(facts: Mapping[str, Any]) -> dict[str, float]:
     """What a limit on unicast is on, if there is one."""
     if facts["params"]["unicast_limit"] is None:
         return {}

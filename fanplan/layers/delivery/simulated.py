@@ -76,7 +76,7 @@ def left_to_brokers(plan: StoredPlan, dataset: Path) -> LeftToBrokers:
     groups = read_groups(plan, read_brokers(dataset).names)
     stored = read_delivery(plan, dataset, groups.trees)
     channels = plan.section(ChannelsRecord).channels
-    problem = groups_of(stored, channels)
+    problem = possible_groups(stored, channels)
     own = group_keys(problem.span, problem.starts, problem.members)
     known = {key: group for group, key in enumerate(own)}
     selected = np.zeros(problem.size, bool)
@@ -89,7 +89,7 @@ def left_to_brokers(plan: StoredPlan, dataset: Path) -> LeftToBrokers:
     return LeftToBrokers(stored, channels, problem, selected, naive_groups(stored.problem))
 
 
-def groups_of(stored: StoredDelivery, channels: int) -> GroupsProblem:
+def possible_groups(stored: StoredDelivery, channels: int) -> GroupsProblem:
     """The groups that could be set up for what channels and direct unicast leave."""
     problem = stored.problem
     routes = recounted_routes(problem, stored.assigned, stored.members, channels, stored.direct)
@@ -167,7 +167,7 @@ def simulate_delivery(
         left = left_to_brokers(plan, dataset.path)
         overlay = brokers_of(left.problem, dataset)
         require_capacity(overlay)
-        messages = entering(plan, left, dataset, chosen, speed, seed)
+        messages = entering_all(plan, left, dataset, chosen, speed, seed)
         timing = timing_of(overlay, params)
         sending = Sending(messages, overlay, timing, params)
         network, ways = group_ways(left.problem, left.selected, record.params.shortcuts, timing)
@@ -246,7 +246,7 @@ def make_traffic(dataset: Dataset, times: Times, engine: Engine) -> None:
         senders.sender_times(source)
 
 
-def entering(
+def entering_all(
     plan: StoredPlan, left: LeftToBrokers, dataset: Dataset, times: Times, speed: float, seed: int
 ) -> Messages:
     """The messages of all parcels, which are the routes of both systems."""

@@ -163,9 +163,9 @@ def stage_groups(old: StoredPlan, new: StoredPlan, _dataset: Path | None, limit:
     Nothing of it depends on a dataset.
     """
     both = GroupWorld.of(old, new)
-    rows = list(ordered(both.old, both.new, both.comparable))
+    rows = list(ordered_rows(both.old, both.new, both.comparable))
     step = cut(np.arange(len(rows)), limit, "")
-    states = tuple(state.judge() for state in states_of(both, rows, step))
+    states = tuple(state.judge() for state in group_states(both, rows, step))
     return Staged("groups", of_rows(rows), step, states, running={"groups": both.moved})
 
 
@@ -184,8 +184,8 @@ class GroupWorld:
     @classmethod
     def of(cls, old: StoredPlan, new: StoredPlan) -> GroupWorld:
         before, after = groups_of(old), groups_of(new)
-        comparable = axes_of(old) == axes_of(new)
-        running = numbers(before, after, comparable)
+        comparable = cell_axes(old) == cell_axes(new)
+        running = running_numbers(before, after, comparable)
         moved = {number: runs for number, runs in running.items() if number != runs}
         runs = {running[number]: group for number, group in after.items()}
         return cls(before, runs, moved, comparable)
@@ -222,7 +222,7 @@ def groups_of(plan: StoredPlan) -> Groups:
     }
 
 
-def axes_of(plan: StoredPlan) -> list[Row]:
+def cell_axes(plan: StoredPlan) -> list[Row]:
     """The grid of cells; cells of other grids have nothing to do with each other."""
     if not plan.path("group_axes").is_file():
         return []
@@ -230,7 +230,7 @@ def axes_of(plan: StoredPlan) -> list[Row]:
     return result
 
 
-def numbers(old: Groups, new: Groups, comparable: bool) -> dict[int, int]:
+def running_numbers(old: Groups, new: Groups, comparable: bool) -> dict[int, int]:
     """The number under which each new group runs: that of the same old one, or one that is free."""
     place = {group: number for number, group in old.items()} if comparable else {}
     free = 1 + max(old, default=-1)
@@ -241,7 +241,9 @@ def numbers(old: Groups, new: Groups, comparable: bool) -> dict[int, int]:
     return running
 
 
-def ordered(old: Groups, new: Groups, comparable: bool, most: float | None = None) -> Iterator[Row]:
+def ordered_rows(
+    old: Groups, new: Groups, comparable: bool, most: float | None = None
+) -> Iterator[Row]:
     """New groups best first; before each, old ones end that are in the way or leave no room.
 
     So there are never more entries than ``most``, or else than the larger plan has.
@@ -261,14 +263,14 @@ def ordered(old: Groups, new: Groups, comparable: bool, most: float | None = Non
                 room += len(old[gone].entries)
         meeting = left.meeting(group) if comparable else set(left.roots[group.root])
         for gone in (*leaving, *sorted(meeting, reverse=True)):
-            yield from end(gone, old[gone])
+            yield from group_ends(gone, old[gone])
         for gone in meeting:
             left.discard(gone)
             room += len(old[gone].entries)
         room -= len(group.entries)
-        yield from begin(number, group)
+        yield from group_begins(number, group)
     for number in filter(left.has, going):
-        yield from end(number, old[number])
+        yield from group_ends(number, old[number])
 
 
 def size(groups: Groups) -> int:
@@ -276,19 +278,19 @@ def size(groups: Groups) -> int:
     return sum(len(group.entries) for group in groups.values())
 
 
-def begin(number: int, group: Group) -> Iterator[Row]:
+def group_begins(number: int, group: Group) -> Iterator[Row]:
     for a, b in sorted(group.entries):
         yield {"action": "entry", "group": number, "from_broker": a, "to_broker": b}
     yield {"action": "use_group", "group": number, "broker": group.root}
 
 
-def end(number: int, group: Group) -> Iterator[Row]:
+def group_ends(number: int, group: Group) -> Iterator[Row]:
     yield {"action": "end_group", "group": number, "broker": group.root}
     for a, b in sorted(group.entries):
         yield {"action": "end_entry", "group": number, "from_broker": a, "to_broker": b}
 
 
-def states_of(both: GroupWorld, rows: list[Row], step: np.ndarray) -> Iterator[Setting]:
+def group_states(both: GroupWorld, rows: list[Row], step: np.ndarray) -> Iterator[Setting]:
     """The old groups, and what stands after each step."""
     now = both.setting()
     yield now

@@ -69,7 +69,7 @@ def churn_groups(
     make_plan_stages(plan, dataset, engine, bound)
     with engine.progress.stage("churn of groups") as stage:
         problem = possible(plan, dataset.path, bound)
-        cell = cells_of(problem) if record.params.grouping.cells else None
+        cell = churn_cells(problem) if record.params.grouping.cells else None
         run = groups_churn(problem, wishes, lambda p: choose_groups(p, params).selected, cell)
         stage.rows(wishes.events)
     return churned_groups({"events": wishes.events, "seed": wishes.seed} | run.summary())
@@ -95,7 +95,7 @@ def possible(plan: StoredPlan, dataset: Path, bound: GroupsBound | None) -> Grou
     return load_groups(dataset, trees, plan.section(GroupsRecord).params.grouping).problem
 
 
-def cells_of(problem: GroupsProblem) -> Ints:
+def churn_cells(problem: GroupsProblem) -> Ints:
     """Cells with equal marks are as one; a route without a group is a cell of its own."""
     alone = problem.size + np.arange(len(problem.group))
     return np.where(problem.group >= 0, problem.group, alone).astype(np.int32)

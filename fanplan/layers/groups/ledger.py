@@ -19,10 +19,10 @@ from fanplan.layers.groups.problem.subtrees import (
     collect_ways,
     does_more,
     hanging_of,
-    room_for,
     sent_groups,
     sent_routes,
     set_up,
+    subtree_room,
 )
 from fanplan.network.carried import ratio
 
@@ -137,7 +137,7 @@ def account_routes(
     """Follow every route to its ends, counting each broker on the way once."""
     size = trees.parent.shape[1]
     received, matched, arrived, unwanted, delay = np.zeros((5, size))
-    room, told = room_for(size), np.full(size, -1, np.int64)
+    room, told = subtree_room(size), np.full(size, -1, np.int64)
     for i in range(len(sent.tree)):
         t, g, count = sent.tree[i], carrier[i], messages[i]
         root, parent = trees.root[t], trees.parent[t]

@@ -19,7 +19,7 @@ from scipy.sparse.csgraph import connected_components
 from fanplan.core.arrays import Bools, Floats, Ints, Longs
 from fanplan.layers.marking.check import some_links, walk_ways
 from fanplan.layers.marking.problem.marking import MarkingProblem, SourceTrees
-from fanplan.layers.marking.read import stored_problem
+from fanplan.layers.marking.read import stored_marking
 from fanplan.layers.marking.record import MarkingRecord
 from fanplan.plan.changes import Row, of_rows
 from fanplan.plan.findings import Findings
@@ -45,13 +45,13 @@ def stage_marking(old: StoredPlan, new: StoredPlan, dataset: Path | None, limit:
     links = sorted(after)
     was, becomes = (p_links(marks, links) for marks in (before, after))
     as_p, as_s = (cost_as(after, links, name) for name in ("sigma", "tau"))
-    problem = None if dataset is None else stored_problem(new, dataset)
+    problem = None if dataset is None else stored_marking(new, dataset)
     if problem is None:
         flips, units = in_two(was, becomes)
     else:
         flips, units = in_order(follows(problem, links), was, becomes, as_s - as_p)
     step = cut(units, limit, UNKNOWN if problem is None else TOGETHER)
-    states = [judged(now, as_p, as_s, problem, links) for now in states_of(was, flips, step)]
+    states = [judged_marks(now, as_p, as_s, problem, links) for now in states_of(was, flips, step)]
     rows = [flip(links[i], "p" if becomes[i] else "s") for i in flips.tolist()]
     said = tuple(notes(old, new, problem is not None))
     return Staged("marking", of_rows(rows), step, tuple(states), said)
@@ -107,7 +107,7 @@ def at_once(
 
 def follows(problem: MarkingProblem, links: list[Link]) -> scipy.sparse.csr_array:
     """1 where a link (row) is directly followed by another (column) on some way."""
-    place = positions(problem, links)
+    place = link_positions(problem, links)
     size = len(links)
     if isinstance(problem.trees, SourceTrees):
         inner = np.flatnonzero(problem.trees.above >= 0)
@@ -131,7 +131,7 @@ def shared_followers(problem: MarkingProblem) -> tuple[Ints, Ints]:
     return pairs.row[ahead], pairs.col[ahead]
 
 
-def positions(problem: MarkingProblem, links: list[Link]) -> Longs:
+def link_positions(problem: MarkingProblem, links: list[Link]) -> Longs:
     """Where the problem's links stand in a list of all of them by name."""
     at = {link: place for place, link in enumerate(links)}
     return np.array([at[link] for link in named_links(problem)], np.int64)
@@ -195,7 +195,7 @@ def states_of(publish: Bools, flips: Longs, step: Longs) -> Iterator[Bools]:
         yield now
 
 
-def judged(
+def judged_marks(
     publish: Bools, as_p: Floats, as_s: Floats, problem: MarkingProblem | None, links: list[Link]
 ) -> State:
     """The cost, and Eq. 1 by the check's own walk along every way."""
@@ -203,6 +203,6 @@ def judged(
     if problem is None:
         return State(figures)
     findings = Findings()
-    broken = np.flatnonzero(walk_ways(problem, publish[positions(problem, links)]).broken)
+    broken = np.flatnonzero(walk_ways(problem, publish[link_positions(problem, links)]).broken)
     findings.violate("p-link behind an s-link", len(broken), some_links(broken, problem))
     return State(figures, tuple(findings.violations))

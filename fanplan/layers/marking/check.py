@@ -14,7 +14,7 @@ from fanplan.core.arrays import Bools, Floats, Ints, Longs, listed_by
 from fanplan.core.kernels import compiled
 from fanplan.layers.marking.problem.covers import BothCovers, Covers, read_covers
 from fanplan.layers.marking.problem.marking import MarkingProblem, SharedTree, SourceTrees
-from fanplan.layers.marking.read import stored_problem
+from fanplan.layers.marking.read import stored_marking
 from fanplan.layers.marking.record import MarkingRecord, MergedRecord
 from fanplan.plan.axis import Axis, whole
 from fanplan.plan.findings import EXAMPLES, TOLERANCE, Findings, require_close
@@ -26,7 +26,7 @@ from fanplan.plan.walks import at_or_below, climbed
 def check_marking(plan: StoredPlan, dataset: Path, findings: Findings) -> int:
     """Add what is wrong; how many links there are at which both sides do not meet."""
     record = plan.section(MarkingRecord)
-    problem = stored_problem(plan, dataset)
+    problem = stored_marking(plan, dataset)
     marks = plan.read("marks", tuple(column.name for column in MARKS.columns))
     rows = rows_of_links(marks, problem, findings)
     if rows is None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from fanplan.layers.marking.changes import marks_of, named_links
 from fanplan.layers.marking.check import walk_ways
-from fanplan.layers.marking.read import stored_problem
+from fanplan.layers.marking.read import stored_marking
 from fanplan.layers.marking.record import MarkingRecord
 from fanplan.plan.drift import LayerNow, came_and_went
 from fanplan.plan.stored import StoredPlan
@@ -17,7 +17,7 @@ from fanplan.plan.stored import StoredPlan
 def marking_now(plan: StoredPlan, dataset: Path) -> LayerNow:
     """The same marks with the trees and descriptors of now."""
     record, marks = plan.section(MarkingRecord), marks_of(plan)
-    problem = stored_problem(plan, dataset)
+    problem = stored_marking(plan, dataset)
     links = named_links(problem)
     moved = {"links": came_and_went(marks, links)}
     descriptors = {

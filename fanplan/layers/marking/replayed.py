@@ -30,7 +30,7 @@ def replay_marks(plan: PathLike, dataset: Dataset, *, engine: Engine = EMBEDDED)
     from fanplan.layers.marking.ledger import cost_of_marks, violations
     from fanplan.layers.marking.params import OVERLAY
     from fanplan.layers.marking.problem.dataset import require_markable
-    from fanplan.layers.marking.read import stored_problem
+    from fanplan.layers.marking.read import stored_marking
     from fanplan.layers.marking.record import MarkingRecord
     from fanplan.layers.marking.search.marking import exact_marking, kept_marking
     from fanplan.layers.registry import load_plan
@@ -41,7 +41,7 @@ def replay_marks(plan: PathLike, dataset: Dataset, *, engine: Engine = EMBEDDED)
         require_markable(dataset.path, record.params)
     make_marking_stages(stored, dataset, engine)
     with engine.progress.stage("replay marks") as told:
-        problem = stored_problem(stored, dataset.path)
+        problem = stored_marking(stored, dataset.path)
         counts = counts_of(dataset, problem, record.merged is not None)
         publish, known, unused = known_marks(stored, problem)
         kept, best = kept_marking(problem, counts, publish, known), exact_marking(problem, counts)

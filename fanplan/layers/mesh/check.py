@@ -40,7 +40,7 @@ def check_mesh(plan: StoredPlan, dataset: Path, findings: Findings) -> Missed:
         missed.count,
         [f"{subscriber} in {topic}" for topic, subscriber in missed.first],
     )
-    check_figures(record, problem, ends, findings)
+    check_counts(record, problem, ends, findings)
     return missed
 
 
@@ -100,7 +100,7 @@ def apart_in_topics(problem: MeshProblem, ends: Ends) -> Missed:
     return Missed(len(away), tuple(first))
 
 
-def check_figures(record: MeshRecord, problem: MeshProblem, ends: Ends, findings: Findings) -> None:
+def check_counts(record: MeshRecord, problem: MeshProblem, ends: Ends, findings: Findings) -> None:
     """Counts, degrees, the limit that was asked for, and the bounds."""
     degree = np.bincount(np.concatenate(ends), minlength=problem.nodes)
     nodes = int((np.diff(problem.wants.at) > 0).sum())

@@ -26,7 +26,7 @@ def plan_mesh(job: Job, params: MeshParams) -> Planned:
     problem = load_mesh(job.dataset.path, params.connect)
     with job.engine.progress.stage(f"mesh {params.method}") as stage:
         job.watch.telling(stage)
-        links = np.sort(links_of(problem, params, job.seed, job.watch))
+        links = np.sort(mesh_links(problem, params, job.seed, job.watch))
     require_degree(problem, links, params)
     record = mesh_record(problem, links, params)
     section = MeshSection(record, link_table(problem, links), problem.source, job.seed, __version__)
@@ -39,7 +39,7 @@ def plan_mesh(job: Job, params: MeshParams) -> Planned:
     )
 
 
-def links_of(problem: MeshProblem, params: MeshParams, seed: int, stop: Stop) -> Longs:
+def mesh_links(problem: MeshProblem, params: MeshParams, seed: int, stop: Stop) -> Longs:
     """Links as numbers a · nodes + b with a < b."""
     wants = problem.wants
     if not len(wants.node):
@@ -108,7 +108,7 @@ def compare_meshes(problem: MeshProblem, names: Iterable[str], job: Job) -> list
     """Other methods on the same question."""
     rows = []
     for name in names:
-        links = links_of(problem, MeshParams(cast("Method", name)), job.seed, job.watch)
+        links = mesh_links(problem, MeshParams(cast("Method", name)), job.seed, job.watch)
         degrees = degrees_of(links, problem.nodes)
         rows.append(
             {

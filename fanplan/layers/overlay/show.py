@@ -60,7 +60,7 @@ def show_allocation(answer: Answer) -> Shown:
     facts = answer.facts
     if facts["lone"]:
         what = "clients too big for any broker, each alone at one"
-        yield Caution(f"{what} ({listed(facts['lone'])}). Give them larger brokers")
+        yield Caution(f"{what} ({listed_value(facts['lone'])}). Give them larger brokers")
     yield from overload(facts, "Use --stable, a lower --lcf or larger brokers")
     yield Facts("Allocation, checked", told_of_overlay(facts))
     if answer.compared:
@@ -72,15 +72,15 @@ def show_allocation(answer: Answer) -> Shown:
 def overload(facts: Mapping[str, Any], remedy: str) -> Shown:
     if facts["overloaded"]:
         what = "brokers process more than their capacity, forwarding included"
-        yield Caution(f"{what} ({listed(facts['overloaded'])}). {remedy}")
+        yield Caution(f"{what} ({listed_value(facts['overloaded'])}). {remedy}")
 
 
 def told_of_overlay(facts: Mapping[str, Any]) -> dict[str, Any]:
     """Figures in words; lists as their length and their first names."""
-    return in_words({name: listed(value) for name, value in facts.items()}, WORDS)
+    return in_words({name: listed_value(value) for name, value in facts.items()}, WORDS)
 
 
-def listed(value: Any) -> Any:
+def listed_value(value: Any) -> Any:
     if not isinstance(value, list):
         return value
     few = ", ".join(map(str, value[:5]))

@@ -196,7 +196,7 @@ def agreement(
     """
     if (problem.routes.messages % 1 != 0).any():
         return Agreement(())
-    here = counted(result)
+    here = ledger_counts(result)
     said = {name: record.ledger.get(name, math.nan) for name in (*here, "delay")}
     rounding = dict.fromkeys(here, 0.0)
     if idle(problem, result, params):
@@ -213,7 +213,7 @@ def agreement(
     return Agreement((*here, "links"), tuple(differences))
 
 
-def counted(result: SimulationResult) -> dict[str, float]:
+def ledger_counts(result: SimulationResult) -> dict[str, float]:
     """Entries of the ledger as the run has them."""
     return {
         "publications": result.publications,

@@ -21,13 +21,13 @@ from fanplan.layers.channels.check.evidence import ChannelTruth, Decisions, Plan
 from fanplan.layers.channels.ledger import completed
 from fanplan.layers.channels.map import MapPairs, map_pairs
 from fanplan.layers.delivery.changes import changes as staging
-from fanplan.layers.delivery.changes.changes import Terms, stage
+from fanplan.layers.delivery.changes.changes import StepTerms, stage
 from fanplan.layers.delivery.changes.world import BrokerWorld, DeliveryWorld, Senders, movers
 from fanplan.layers.delivery.problem import DeliveryProblem
 from fanplan.layers.delivery.search.in_turn import with_groups
 from fanplan.layers.delivery.search.joint import JudgedDelivery, judge_delivery
 from fanplan.layers.delivery.search.params import DeliveryParams
-from fanplan.layers.groups.changes import Group, GroupWorld, numbers
+from fanplan.layers.groups.changes import Group, GroupWorld, running_numbers
 from fanplan.layers.groups.problem.trees import hung_at
 from fanplan.layers.overlay.changes.shape import Shape, by_name, matched_trees
 from fanplan.layers.overlay.record import LimitsRecord
@@ -51,7 +51,7 @@ class Two:
         old, new = self.problems
         shapes = shape_of(old), shape_of(new)
         before, after = (groups_of(p, f) for p, f in zip(self.problems, self.found, strict=True))
-        running = numbers(before, after, True)
+        running = running_numbers(before, after, True)
         after = {running[number]: group for number, group in after.items()}
         sites = {name: f"z{z}" for name, z in zip(names_of(old), old.domain, strict=True) if z >= 0}
         channels = world_between(truth_of(old), sent(self.found[0]), sent(self.found[1]), True)
@@ -275,7 +275,7 @@ class ByHand:
 
 def staged(world: DeliveryWorld, limit: int, entries: float = np.inf) -> Staged:
     weights = Weights(PRICES.received, PRICES.sent, 1.0)
-    return stage(world, Terms(weights, PRICES, LimitsRecord(), entries), limit)
+    return stage(world, StepTerms(weights, PRICES, LimitsRecord(), entries), limit)
 
 
 def in_small_steps(world: DeliveryWorld, limit: int, entries: float = np.inf) -> tuple[int, Staged]:

@@ -16,7 +16,7 @@ from ready import stages_are_there
 from sealing import amend
 
 import fanplan
-from fanplan.layers.groups.changes import Group, Setting, numbers, ordered, size
+from fanplan.layers.groups.changes import Group, Setting, ordered_rows, running_numbers, size
 from fanplan.layers.groups.record import GroupsRecord
 from fanplan.layers.registry import load_plan
 
@@ -53,12 +53,12 @@ def choices(draw: st.DrawFn, cells: bool) -> dict[int, Group]:
 @given(st.booleans().flatmap(lambda c: st.tuples(choices(c), choices(c))), st.booleans())
 def test_any_groups_become_any_others(both: Any, comparable: bool) -> None:
     old, new = both
-    running = numbers(old, new, comparable)
+    running = running_numbers(old, new, comparable)
     assert len(set(running.values())) == len(new)
     new = {running[number]: group for number, group in new.items()}
     entries = {(number, *entry) for number, group in old.items() for entry in group.entries}
     now = Setting(old | new, set(entries), set(old))
-    rows = list(ordered(old, new, comparable))
+    rows = list(ordered_rows(old, new, comparable))
     for row in rows:
         now.apply(row)
         state = now.judge()
@@ -135,7 +135,7 @@ def looks_per_step(groups: int) -> float:
     now = Setting(old | new, {(n, *e) for n, g in old.items() for e in g.entries}, set(old))
     now.judge()
     Counted.looks = 0
-    rows = list(ordered(old, new, comparable=True))
+    rows = list(ordered_rows(old, new, comparable=True))
     for row in rows:
         now.apply(row)
         assert now.judge().broken == ()

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from fanplan.core.errors import CheckError, InputError
 from fanplan.layers.groups.protocol.audit import Audit
-from fanplan.layers.groups.protocol.churn import System, groups_churn
+from fanplan.layers.groups.protocol.churn import GroupSystem, groups_churn
 from fanplan.layers.groups.protocol.messages import KINDS, Update
 from fanplan.layers.groups.protocol.params import HOLD, GroupsChurn, Hold
 from fanplan.layers.groups.protocol.root import Root
@@ -55,7 +55,7 @@ def test_every_publication_arrives_exactly_once(
     tables_are_what_clients_want(system)
 
 
-def tables_are_what_clients_want(system: System) -> None:
+def tables_are_what_clients_want(system: GroupSystem) -> None:
     """Each broker knows how many below each child want a route, and nothing else."""
     found = Counter(
         {
@@ -72,7 +72,7 @@ def tables_are_what_clients_want(system: System) -> None:
     assert system.tally.control["updates"] == system.tally.control["acceptances"]
 
 
-def state_is_that_of_standing_groups(system: System) -> None:
+def state_is_that_of_standing_groups(system: GroupSystem) -> None:
     """Nothing is left of old groups; of the others, as few entries as their trees need."""
     for (tree, at), broker in system.brokers.items():
         for group in broker.groups:
@@ -88,7 +88,7 @@ def state_is_that_of_standing_groups(system: System) -> None:
     assert total == system.tally.entries.sum()
 
 
-def hops_of(system: System, root: Root, group: int) -> Iterator[tuple[int, int]]:
+def hops_of(system: GroupSystem, root: Root, group: int) -> Iterator[tuple[int, int]]:
     """From whom to whom a message of a group goes, from the root down."""
     here = [root.near.broker]
     while here:
@@ -99,7 +99,7 @@ def hops_of(system: System, root: Root, group: int) -> Iterator[tuple[int, int]]
 
 
 def check_hops(
-    system: System, root: Root, hops: list[tuple[int, int]], members: frozenset[int]
+    system: GroupSystem, root: Root, hops: list[tuple[int, int]], members: frozenset[int]
 ) -> None:
     """A tree that reaches each member once, and bypasses no member and no place where ways part."""
     reached = [to for _, to in hops]

@@ -17,7 +17,7 @@ from fanplan.layers.groups.ledger import groups_ledger
 from fanplan.layers.groups.problem.build import MarkedCells, cell_groups, exact_groups
 from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
 from fanplan.layers.groups.problem.trees import hung_at
-from fanplan.layers.groups.protocol.churn import System
+from fanplan.layers.groups.protocol.churn import GroupSystem
 from fanplan.layers.groups.protocol.links import TreeLink
 from fanplan.layers.groups.protocol.messages import (
     Acknowledgement,
@@ -59,11 +59,11 @@ def figure_1(members: tuple[int, ...]) -> GroupsProblem:
     return exact_groups(NAMES, trees, routes_from({(R, members): 1.0}))
 
 
-def steady(problem: GroupsProblem, shortcuts: bool = True) -> System:
-    return System(problem, replace(STEADY, shortcuts=shortcuts), every_group)
+def steady(problem: GroupsProblem, shortcuts: bool = True) -> GroupSystem:
+    return GroupSystem(problem, replace(STEADY, shortcuts=shortcuts), every_group)
 
 
-def watched(system: System) -> Sent:
+def watched(system: GroupSystem) -> Sent:
     """All that is sent from now on."""
     seen: Sent = []
     send = system.links.send
@@ -81,7 +81,7 @@ def of_groups(sent: Sent) -> Sent:
     return [one for one in sent if isinstance(one[2], kinds)]
 
 
-def tables(system: System) -> dict[int, set[int]]:
+def tables(system: GroupSystem) -> dict[int, set[int]]:
     """To whom brokers forward groups."""
     found = {at[1]: broker.groups for at, broker in system.brokers.items()}
     return {
@@ -164,7 +164,7 @@ def test_removals_follow_the_last_publication() -> None:
     assert system.tally.arrived.tolist() == [0, 0, 0, 1, 0, 1, 0]
 
 
-def publish_all(system: System) -> None:
+def publish_all(system: GroupSystem) -> None:
     """All messages of the routes, each when the last has arrived."""
     for route, count in enumerate(system.problem.routes.messages):
         for _ in range(int(count)):
@@ -173,7 +173,7 @@ def publish_all(system: System) -> None:
     system.audit.close()
 
 
-def compare(system: System, selected: np.ndarray) -> None:
+def compare(system: GroupSystem, selected: np.ndarray) -> None:
     """What the protocols did is what the ledger says, broker by broker."""
     problem, tally = system.problem, system.tally
     ledger = groups_ledger(problem, selected, system.around.churn.shortcuts, HOP, MATCH)
@@ -206,7 +206,7 @@ def test_the_protocols_agree_with_the_ledger(
         cells = marks(routes, trees.of(routes.source) * 9 + cell)
     problem = problem_of(world.names, trees, routes, cells)
     own = None if cells is None else cells.route
-    system = System(problem, replace(STEADY, shortcuts=shortcuts), some_groups, own)
+    system = GroupSystem(problem, replace(STEADY, shortcuts=shortcuts), some_groups, own)
     system.start()
     compare(system, some_groups(problem))
 
@@ -251,7 +251,7 @@ def test_counts_do_not_depend_on_lost_messages(most_ms: float) -> None:
     counts = []
     for loss in (0.0, 0.4):
         churn = GroupsChurn(rebuild_every=0, latency_ms=(HOP, most_ms), loss=loss)
-        system = System(figure_1((L0, L1, L2)), churn, every_group)
+        system = GroupSystem(figure_1((L0, L1, L2)), churn, every_group)
         system.start()
         publish_all(system)
         counts.append((system.tally.control, system.tally.received.tolist()))

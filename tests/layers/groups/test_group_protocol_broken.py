@@ -15,9 +15,9 @@ from fanplan.core.errors import CheckError
 from fanplan.layers.groups.problem.build import exact_groups
 from fanplan.layers.groups.problem.trees import hung_at
 from fanplan.layers.groups.protocol.broker import Broker, RouteInterest
-from fanplan.layers.groups.protocol.churn import System
+from fanplan.layers.groups.protocol.churn import GroupSystem
 from fanplan.layers.groups.protocol.links import OrderedLinks, TreeLink
-from fanplan.layers.groups.protocol.messages import Message, Publication, Removal
+from fanplan.layers.groups.protocol.messages import Message, Published, Removal
 from fanplan.layers.groups.protocol.params import GroupsChurn
 from fanplan.layers.groups.protocol.root import Rebuild, Root
 
@@ -65,7 +65,7 @@ def repeating_links(patch: Patch) -> None:
     arrive = OrderedLinks._arrive
 
     def careless(links: OrderedLinks, link: TreeLink, number: int, message: Message) -> None:
-        if isinstance(message, Publication) and not links.is_new(link, number):
+        if isinstance(message, Published) and not links.is_new(link, number):
             links.receivers[link[1]](link[0][1], message)
         arrive(links, link, number, message)
 
@@ -119,7 +119,9 @@ def publish_ahead_of_the_acceptance() -> None:
     routes = routes_of({(0, ()): 1.0, (0, (2,)): 1.0})
     problem = exact_groups(pa.array(["a", "b", "c"]), trees, routes)
     churn = GroupsChurn(rebuild_every=0, hold="none", latency_ms=(1.0, 1.0))
-    system = System(problem, churn, lambda found: np.ones(found.size, bool), np.zeros(2, np.int32))
+    system = GroupSystem(
+        problem, churn, lambda found: np.ones(found.size, bool), np.zeros(2, np.int32)
+    )
     system.start()
     slow_down(system, "acceptances")
     root, begin = system.roots[0], system.links.now

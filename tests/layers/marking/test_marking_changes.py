@@ -27,7 +27,7 @@ from fanplan.layers.marking.changes import (
     follows,
     in_order,
     in_two,
-    judged,
+    judged_marks,
     named_links,
     stage_marking,
 )
@@ -65,7 +65,7 @@ def test_any_marking_becomes_any_other(seed: int, shared: bool) -> None:
     for unit in np.unique(units):
         now[flips[units == unit]] ^= True
         assert not len(violations(problem, now))
-        assert judged(now, now * 1.0, now * 1.0, problem, names).broken == ()
+        assert judged_marks(now, now * 1.0, now * 1.0, problem, names).broken == ()
     assert (now == new).all()
     assert sorted(flips.tolist()) == np.flatnonzero(old != new).tolist()
     assert units.tolist() == sorted(units.tolist())
@@ -108,7 +108,10 @@ def test_a_wrong_order_is_found_by_the_check_of_states(stored: Any) -> None:
     first, _ = follows(problem, names).nonzero()
     publish = np.ones(problem.size, bool)
     publish[first[0]] = False
-    assert "p-link behind an s-link" in judged(publish, publish, publish, problem, names).broken[0]
+    assert (
+        "p-link behind an s-link"
+        in judged_marks(publish, publish, publish, problem, names).broken[0]
+    )
 
 
 def test_other_trees_change_at_once(stored: Any) -> None:

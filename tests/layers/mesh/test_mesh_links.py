@@ -18,7 +18,7 @@ from fanplan.layers.mesh.problem import MeshProblem, Wants, wants_of
 from fanplan.layers.mesh.published import merge
 from fanplan.layers.mesh.published.merge import (
     degrees_of,
-    drawn,
+    drawn_ranks,
     flat_merge,
     greedy_merge,
     merge_from,
@@ -65,7 +65,7 @@ def connects(interest: Interest, links: list[tuple[int, int]]) -> bool:
 def plain_greedy(interest: Interest, nodes: int, seed: int, most: int) -> list[tuple[int, int]]:
     """Before each link all pairs are looked at (Chockler et al. 2007); equal gains are drawn."""
     pairs = list(combinations(range(nodes), 2))
-    draws = drawn(np.array([u * nodes + v for u, v in pairs]), np.uint64(seed))
+    draws = drawn_ranks(np.array([u * nodes + v for u, v in pairs]), np.uint64(seed))
     links: list[tuple[int, int]] = []
     while True:
         parts = [parts_of(members, links) for members in interest]

@@ -17,8 +17,8 @@ from fanplan.core.stop import never
 from fanplan.layers.overlay.published.similar import SIMILAR, random_tree
 from fanplan.layers.overlay.published.spanning import connected_parts, spanning_tree
 from fanplan.layers.overlay.search.improve import (
-    descend,
     improved_tree,
+    swap_down,
     with_link_replaced,
 )
 from fanplan.layers.overlay.search.judge import (
@@ -246,7 +246,7 @@ def test_a_sample_of_the_routes_still_gives_a_tree() -> None:
     search = search_of(problem, params, 0)
     assert len(search.terms.traffic.ends) < 1000
     start = random_tree(problem, 1)
-    found = descend(search, start, np.random.default_rng(0), never)
+    found = swap_down(search, start, np.random.default_rng(0), never)
     assert judge_tree(search, found).objective < judge_tree(search, start).objective
 
 

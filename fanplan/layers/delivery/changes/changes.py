@@ -56,7 +56,7 @@ NOTHING, CHANNEL, LAST_HOP, MIXED, DIRECT = range(len(MODES))
 
 
 @dataclass(frozen=True)
-class Terms:
+class StepTerms:
     """What orders channels and prices states, and what must not be exceeded on the way."""
 
     weights: Weights
@@ -74,7 +74,7 @@ def stage_delivery(old: StoredPlan, new: StoredPlan, dataset: Path | None, limit
     limits = LimitsRecord()
     if old.has(OverlayRecord):
         limits = looser(old.section(OverlayRecord).limits, new.section(OverlayRecord).limits)
-    terms = Terms(
+    terms = StepTerms(
         new.section(ChannelsRecord).weights,
         new.section(DeliveryRecord).params.prices,
         limits,
@@ -86,7 +86,7 @@ def stage_delivery(old: StoredPlan, new: StoredPlan, dataset: Path | None, limit
     return replace(made, notes=said, modes=tuple(mode_changes(old, new, world.channels)))
 
 
-def stage(world: DeliveryWorld, terms: Terms, limit: int) -> Staged:
+def stage(world: DeliveryWorld, terms: StepTerms, limit: int) -> Staged:
     """All changes in steps, each state checked."""
     changes = ordered_changes(world.channels, terms.weights, world.movers)
     line = ChangeLine(changes)
@@ -231,7 +231,9 @@ def delivery_states(standing: DeliveryStanding, line: ChangeLine, step: Longs) -
 # ---- the order of parts
 
 
-def lined_up(world: DeliveryWorld, changes: ChannelChanges, terms: Terms) -> Iterator[ChangePart]:
+def lined_up(
+    world: DeliveryWorld, changes: ChannelChanges, terms: StepTerms
+) -> Iterator[ChangePart]:
     """All parts in order."""
     moving = np.flatnonzero(changes.moving >= 0)
     first = int(moving[0]) if len(moving) else len(changes)
@@ -239,7 +241,7 @@ def lined_up(world: DeliveryWorld, changes: ChannelChanges, terms: Terms) -> Ite
     if world.brokers is None:
         yield ChangePart(CHANNELS, before)
         return
-    units = Units.of(world, world.brokers, terms.limits)
+    units = OverlayUnits.of(world, world.brokers, terms.limits)
     cut_off = hanging(world.brokers)
     for unit in units.early:
         # A group ends just before the first of its links goes.
@@ -254,14 +256,14 @@ def lined_up(world: DeliveryWorld, changes: ChannelChanges, terms: Terms) -> Ite
     yield ChangePart(CHANNELS, before[:lead])
     yield ChangePart(GROUPS, rows=making)
     yield ChangePart(CHANNELS, before[lead:])
-    yield from moves(world, changes, units)
+    yield from domain_moves(world, changes, units)
     yield ChangePart(CHANNELS, after)
     yield from (ChangePart(OVERLAY, rows=unit, whole=True) for unit in units.late)
     yield ChangePart(GROUPS, rows=leaving)
 
 
 @dataclass(frozen=True)
-class Units:
+class OverlayUnits:
     """Units of an overlay's changes: before channels change, with who moves domain, and after.
 
     ``at_once`` is all of an overlay that cannot be changed bit by bit.
@@ -273,7 +275,7 @@ class Units:
     at_once: Unit
 
     @classmethod
-    def of(cls, world: DeliveryWorld, brokers: BrokerWorld, limits: LimitsRecord) -> Units:
+    def of(cls, world: DeliveryWorld, brokers: BrokerWorld, limits: LimitsRecord) -> OverlayUnits:
         old, new = brokers.old, brokers.new
         units = ordered_units(old, new, degrees(limits, old.brokers | new.brokers))
         names = world.channels.truth.subscribers.take(pa.array(world.movers)).to_pylist()
@@ -295,7 +297,9 @@ class Units:
             self.early.append(unit)
 
 
-def moves(world: DeliveryWorld, changes: ChannelChanges, units: Units) -> Iterator[ChangePart]:
+def domain_moves(
+    world: DeliveryWorld, changes: ChannelChanges, units: OverlayUnits
+) -> Iterator[ChangePart]:
     """Who goes to another domain leaves its channels, goes there and joins others, all together."""
     if units.at_once:
         yield ChangePart(OVERLAY, rows=units.at_once, whole=True)
@@ -318,7 +322,7 @@ def rows_of_groups(
     both = brokers.groups
     old: Groups = {n: group for n, group in both.old.items() if n not in cut_off}
     most = max(most, grouping.size(both.old), grouping.size(both.new))
-    rows = list(grouping.ordered(old, both.new, both.comparable, most))
+    rows = list(grouping.ordered_rows(old, both.new, both.comparable, most))
     ends = [at for at, row in enumerate(rows) if row["action"] == "end_group"]
     first = ends[0] if ends else len(rows)
     return rows[:first], rows[first:]
@@ -341,4 +345,4 @@ def ended(brokers: BrokerWorld, numbers: list[int], cut_off: dict[int, set[Link]
     """The ends of groups, which are taken out of those to end."""
     for number in numbers:
         del cut_off[number]
-    return [row for n in numbers for row in grouping.end(n, brokers.groups.old[n])]
+    return [row for n in numbers for row in grouping.group_ends(n, brokers.groups.old[n])]

@@ -33,7 +33,7 @@ from fanplan.layers.overlay.changes.shape import (
     homes_standing,
     matched_trees,
     overlay_shape,
-    renumbered,
+    running_shape,
 )
 from fanplan.layers.overlay.record import OverlayRecord
 from fanplan.network.dataset import publisher_names, read_brokers
@@ -74,7 +74,7 @@ class BrokerWorld:
 
     def domains(self, subscriber: str) -> tuple[str | None, str | None]:
         """The domain of a subscriber by each plan; None where it is not known to have one."""
-        homes = home_of(self.old, subscriber), home_of(self.new, subscriber)
+        homes = home_in_shape(self.old, subscriber), home_in_shape(self.new, subscriber)
         before, after = (
             None if home is None else sites.get(home)
             for home, sites in zip(homes, self.sites, strict=True)
@@ -103,7 +103,13 @@ def delivery_world(old: StoredPlan, new: StoredPlan, dataset: Path | None) -> De
     senders = read_senders(dataset, channels.truth) if dataset else None
     homes = old.section(DeliveryRecord).homes, new.section(DeliveryRecord).homes
     brokers = BrokerWorld(
-        before, renumbered(after, running), running, GroupWorld.of(old, new), sites, senders, homes
+        before,
+        running_shape(after, running),
+        running,
+        GroupWorld.of(old, new),
+        sites,
+        senders,
+        homes,
     )
     return DeliveryWorld(channels, brokers, movers(brokers, channels.truth.subscribers))
 
@@ -122,11 +128,11 @@ def sites_in(plan: StoredPlan, shape: Shape, known: Sites) -> Sites:
     table = plan.read("channel_domains", ("channel", "domain"))
     domain = dict(zip(*(column.to_pylist() for column in table.columns), strict=True))
     members = plan.read("channel_subscribers", ("channel", "subscriber")).to_pylist()
-    found = {home_of(shape, row["subscriber"]): domain[row["channel"]] for row in members}
+    found = {home_in_shape(shape, row["subscriber"]): domain[row["channel"]] for row in members}
     return known | {broker: site for broker, site in found.items() if broker is not None}
 
 
-def home_of(shape: Shape, subscriber: str) -> str | None:
+def home_in_shape(shape: Shape, subscriber: str) -> str | None:
     """The broker of a subscriber; of several the first by name."""
     return min(shape.clients.get((subscriber, "subscriber"), ()), default=None)
 
@@ -152,7 +158,11 @@ def movers(brokers: BrokerWorld, subscribers: pa.Array) -> Longs:
     found = []
     for number, name in enumerate(subscribers.to_pylist()):
         before, after = brokers.domains(name)
-        if before != after and home_of(brokers.old, name) and home_of(brokers.new, name):
+        if (
+            before != after
+            and home_in_shape(brokers.old, name)
+            and home_in_shape(brokers.new, name)
+        ):
             found.append(number)
     return np.array(found, np.int64)
 

@@ -39,13 +39,13 @@ def check_steps(plan: StoredPlan, stored: StoredDelivery, findings: Findings) ->
     if expected != tuple(step.name for step in record.steps):
         findings.violate("plan.json: delivery.steps", 1, [f"not {', '.join(expected)}"])
         return
-    for name, part, cost in (*naive(plan, stored), *planned(plan)):
+    for name, part, cost in (*naive_parts(plan, stored), *planned_parts(plan)):
         what = f"plan.json: delivery.steps, {name}: {part}"
         require_close(what, stated[name].get(part, 0.0), cost, record.cost, findings)
     check_random(stated, first, findings)
 
 
-def naive(plan: StoredPlan, stored: StoredDelivery) -> Counted:
+def naive_parts(plan: StoredPlan, stored: StoredDelivery) -> Counted:
     """Parts of what comes before channels. Each wanted copy is sent alone by the last broker."""
     record, interest = plan.section(DeliveryRecord), stored.problem.interest
     prices, ledger = record.params.prices, plan.section(ChannelsRecord).ledger
@@ -67,7 +67,7 @@ def naive(plan: StoredPlan, stored: StoredDelivery) -> Counted:
         yield BROKERS[0], "matching", prices.matched * total * overlay.brokers
 
 
-def planned(plan: StoredPlan) -> Counted:
+def planned_parts(plan: StoredPlan) -> Counted:
     """Parts of the plan itself, and of subscriptions where links are marked."""
     record, marking = plan.section(DeliveryRecord), plan.find(MarkingRecord)
     for part, cost in record.parts.items():

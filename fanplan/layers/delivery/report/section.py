@@ -97,7 +97,7 @@ def tell_delivery(planned: ToldLayer) -> Told:
     ways = None if dataset is None else count_ways(plan, dataset)
     steps = stacks_of(plan.section(DeliveryRecord))
     pictures, listings = [], [parts_listing(planned.name, steps)]
-    notes = [*reach(plan), *warnings(plan)]
+    notes = [*reach_notes(plan), *warnings(plan)]
     if ways is None:
         listings.append(known_domains(planned.name, plan.section(DeliveryRecord)))
         notes.append(NEEDS_DATASET.format("how traffic reaches people by domain and class"))
@@ -120,7 +120,7 @@ def warnings(plan: StoredPlan) -> tuple[str, ...]:
     return tuple(map(in_a_sentence, plan.section(DeliveryRecord).warnings))
 
 
-def reach(plan: StoredPlan) -> tuple[str, ...]:
+def reach_notes(plan: StoredPlan) -> tuple[str, ...]:
     """What is taken for granted of multicast."""
     assumed = plan.section(DeliveryRecord).assumed
     return (in_a_sentence(assumed),) if assumed else ()

@@ -9,7 +9,7 @@ import numpy as np
 from fanplan.core.arrays import NONE, Bools, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.layers.channels.lone import LEAST
-from fanplan.layers.groups.problem.subtrees import Room, collect_ways, does_more
+from fanplan.layers.groups.problem.subtrees import SubtreeRoom, collect_ways, does_more
 
 LONELY = 1e6
 """A message to a channel with fewer than two members costs so many times one to a subscriber alone:
@@ -95,7 +95,7 @@ class Desk(NamedTuple):
     domains that channels serve wholly.
     """
 
-    room: Room
+    room: SubtreeRoom
     number: Longs
     ends: Ints
     closed: Ints

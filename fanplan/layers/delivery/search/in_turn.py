@@ -106,7 +106,7 @@ def joined_maps(
         members.append((first + map.members.left, map.members.right))
         domain += [z] * map.channels
         first += map.channels
-    map = completed(problem.interest, first, together(assigned), together(members))
+    map = completed(problem.interest, first, all_pairs(assigned), all_pairs(members))
     return in_use(problem.interest, map, np.array(domain, np.int32))
 
 
@@ -116,7 +116,7 @@ def in_use(interest: InterestProblem, map: ChannelMap, domain: Ints) -> tuple[Ch
     return renumbered(map), domain[np.unique(map.assigned.right)]
 
 
-def together(parts: Sequence[tuple[Longs | Ints, Ints]]) -> MapPairs:
+def all_pairs(parts: Sequence[tuple[Longs | Ints, Ints]]) -> MapPairs:
     if not parts:
         return NO_PAIRS
     return map_pairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))

@@ -77,7 +77,7 @@ def delivery_on_channels(
     # A class that is on no channel decides as if there were none.
     free = map.assigned.counts(problem.interest.size) == 0
     alone = DeliverySearch(problem, params, without_channels(problem, params))
-    direct = alone.at(Shadow(shared=shared(first.delivery)), stop).direct & free
+    direct = alone.at(Shadow(shared=shared_groups(first.delivery)), stop).direct & free
     found = judge_delivery(problem, params, with_groups(problem, params, map, domain, direct))
     return better(first, found, params), first
 
@@ -91,7 +91,7 @@ def improved_delivery(
     for _ in range(ROUNDS if params.unicast_limit is None else 1):
         if stop(best.cost):
             break
-        shadow = Shadow(entry_price(best.delivery, params), 0.0, shared(best.delivery))
+        shadow = Shadow(price_of_entry(best.delivery, params), 0.0, shared_groups(best.delivery))
         found = better(best, within_unicast_limit(problem, params, best, shadow, stop), params)
         if found is best:
             break
@@ -146,7 +146,7 @@ def without_channels(problem: DeliveryProblem, params: DeliveryParams) -> Delive
     return with_groups(problem, params, map, np.empty(0, np.int32), nobody)
 
 
-def entry_price(delivery: Delivery, params: DeliveryParams) -> float:
+def price_of_entry(delivery: Delivery, params: DeliveryParams) -> float:
     """What the least of the chosen groups gains for an entry; 0 unless entries have run out."""
     if not params.entries:
         return 0.0
@@ -159,7 +159,7 @@ def entry_price(delivery: Delivery, params: DeliveryParams) -> float:
     return float(each.min())
 
 
-def shared(delivery: Delivery) -> float:
+def shared_groups(delivery: Delivery) -> float:
     """Groups for each parcel in one: parcels with the same ends share what setting up costs."""
     group = delivery.groups.group
     users = int(delivery.selected[group[group >= 0]].sum())

@@ -34,7 +34,7 @@ from fanplan.layers.delivery.search.choices import (
 )
 from fanplan.layers.delivery.search.in_turn import in_use, with_groups
 from fanplan.layers.delivery.search.params import DeliveryParams
-from fanplan.layers.groups.problem.subtrees import room_for
+from fanplan.layers.groups.problem.subtrees import subtree_room
 from fanplan.network.trees import depths
 
 PASSES = 20
@@ -70,7 +70,7 @@ class DeliverySearch:
         self.network = delivery_network(problem, start.domain)
         brokers = len(problem.brokers)
         room = np.zeros(brokers + problem.domains + 1, np.int32)
-        self.desk = Desk(room_for(brokers), np.zeros(1, np.int64), room, room.copy())
+        self.desk = Desk(subtree_room(brokers), np.zeros(1, np.int64), room, room.copy())
         self.homes = homes_in(problem)
 
     def at(self, shadow: Shadow, stop: Stop) -> Delivery:
@@ -86,7 +86,7 @@ class DeliverySearch:
 
     def begin(self, shadow: Shadow) -> None:
         """Go back to the start, at these prices."""
-        rates, state = rates_of(self.params, shadow), state_of(self.problem, self.start)
+        rates, state = rates_of(self.params, shadow), carriage_of(self.problem, self.start)
         sizes = state.members.sum(axis=1).astype(np.int64)
         self.now = Pricing(self.wishes, self.network, rates, state, sizes, self.desk)
 
@@ -191,7 +191,7 @@ def rates_of(params: DeliveryParams, shadow: Shadow) -> Rates:
     )
 
 
-def state_of(problem: DeliveryProblem, start: Delivery) -> Carriage:
+def carriage_of(problem: DeliveryProblem, start: Delivery) -> Carriage:
     """The delivery as it is."""
     map, segments = start.map, problem.segments
     number = np.full((problem.interest.size, problem.domains + 1), NONE)

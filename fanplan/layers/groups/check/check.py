@@ -28,8 +28,8 @@ from fanplan.layers.groups.check.count import (
     Induced,
     bypassed_by,
     check_default,
-    check_figures,
     check_groups_record,
+    check_rows,
     check_rule,
     count_groups,
     counted_figures,
@@ -39,7 +39,7 @@ from fanplan.layers.groups.check.possible import (
     Possible,
     groups_of_dataset,
     groups_of_routes,
-    keys_of,
+    possible_keys,
     worths,
 )
 from fanplan.layers.groups.problem.groups import BrokerTrees
@@ -79,7 +79,7 @@ def check_groups(
     missed = check_reached(stored, traffic, findings)
     counted = count_groups(stored, traffic)
     own = counted_figures(record, stored, subtrees, counted)
-    check_figures(stored, own, counted, findings)
+    check_rows(stored, own, counted, findings)
     check_groups_record(record, stored, found.size, own, counted, findings)
     check_default(record, stored, traffic, findings)
     check_rule(record, stored, findings)
@@ -105,7 +105,7 @@ def dataset_groups(stored: StoredGroups, possible: Possible, findings: Findings)
 
     Two stored groups that are the same would share traffic.
     """
-    known = {key: group for group, key in enumerate(keys_of(possible))}
+    known = {key: group for group, key in enumerate(possible_keys(possible))}
     found = np.array([known.get(key, -1) for key in stored_keys(stored)], np.int64)
     strange = np.flatnonzero(found < 0)
     told = numbered_groups(strange)

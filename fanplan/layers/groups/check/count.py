@@ -258,7 +258,7 @@ def worth_by(
     return worth
 
 
-def check_figures(
+def check_rows(
     stored: StoredGroups, own: dict[str, Floats], counted: CountedGroups, findings: Findings
 ) -> None:
     """The figures of each group."""

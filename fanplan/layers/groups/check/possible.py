@@ -52,7 +52,7 @@ class Possible:
 
 def groups_of_routes(routes: Routes, trees: BrokerTrees, least: float = 0.0) -> Possible:
     """Traffic with the same tree and destinations, if it has more than ``least`` messages."""
-    tree = entered(routes, trees)
+    tree = entry_trees(routes, trees)
     may = (np.diff(routes.starts) > 0) & (routes.messages > least)
     own = np.arange(len(routes))
     return grouped(trees, routes, tree, may, routes.starts, routes.brokers, own)
@@ -63,7 +63,7 @@ def groups_of_dataset(dataset: Path, trees: BrokerTrees, grouping: Grouping) -> 
     if grouping.cells is None:
         return groups_of_routes(read_routes(dataset, "routes"), trees, grouping.least)
     routes, marked = read_group_routes(dataset)
-    tree, sizes = entered(routes, trees), np.diff(marked.starts)
+    tree, sizes = entry_trees(routes, trees), np.diff(marked.starts)
     places, at = np.unique(tree * np.int64(len(sizes)) + marked.route, return_inverse=True)
     sent = np.bincount(at, routes.messages, len(places))[at]
     may = (sizes[marked.route] > 0) & (sent > 0)
@@ -73,7 +73,7 @@ def groups_of_dataset(dataset: Path, trees: BrokerTrees, grouping: Grouping) -> 
     return replace(found, cells=read_cell_map(dataset, of))
 
 
-def entered(routes: Routes, trees: BrokerTrees) -> Ints:
+def entry_trees(routes: Routes, trees: BrokerTrees) -> Ints:
     """The tree of each route, which must be there and reach all its ends."""
     tree = trees.of(routes.source)
     on = np.repeat(tree, np.diff(routes.starts))
@@ -111,7 +111,7 @@ def grouped(
     )
 
 
-def keys_of(possible: Possible) -> list[tuple[int, bytes]]:
+def possible_keys(possible: Possible) -> list[tuple[int, bytes]]:
     return group_keys(possible.span, possible.starts, possible.members)
 
 

@@ -47,7 +47,7 @@ class Shortcuts(NamedTuple):
     bypassed: Ints
 
 
-class Room(NamedTuple):
+class SubtreeRoom(NamedTuple):
     """Room for one subtree at a time.
 
     ``seen`` and ``ends`` have the number of the last subtree that a broker was in or was an end
@@ -111,8 +111,8 @@ def set_up(problem: GroupsProblem, shortcuts: bool) -> SetUp:
 
 
 @compiled
-def room_for(brokers: int) -> Room:
-    return Room(
+def subtree_room(brokers: int) -> SubtreeRoom:
+    return SubtreeRoom(
         np.full(brokers, -1, np.int64),
         np.full(brokers, -1, np.int64),
         np.zeros(brokers, np.int32),
@@ -121,7 +121,7 @@ def room_for(brokers: int) -> Room:
 
 
 @compiled
-def collect_ways(room: Room, number: int, root: int, parent: Ints, ends: Ints) -> int:
+def collect_ways(room: SubtreeRoom, number: int, root: int, parent: Ints, ends: Ints) -> int:
     """List the brokers on the ways from the root to the ends, and count their children."""
     size = 0
     room.seen[root], room.below[root] = number, 0
@@ -139,14 +139,14 @@ def collect_ways(room: Room, number: int, root: int, parent: Ints, ends: Ints) -
 
 
 @compiled
-def does_more(room: Room, number: int, broker: int) -> bool:
+def does_more(room: SubtreeRoom, number: int, broker: int) -> bool:
     """Whether a broker does more than forward: it is an end, or ways part there."""
     result: bool = room.ends[broker] == number or room.below[broker] != 1
     return result
 
 
 @compiled
-def collect_sent(room: Room, trees: Hanging, sent: Sent, i: int) -> int:
+def collect_sent(room: SubtreeRoom, trees: Hanging, sent: Sent, i: int) -> int:
     """List the brokers on the ways of one route or group; how many, the root left out."""
     t, ends = sent.tree[i], sent.ends[sent.starts[i] : sent.starts[i + 1]]
     return collect_ways(room, i, trees.root[t], trees.parent[t], ends)
@@ -155,7 +155,7 @@ def collect_sent(room: Room, trees: Hanging, sent: Sent, i: int) -> int:
 @compiled
 def spans_of(trees: Hanging, sent: Sent) -> Spans:
     """Sizes of the subtrees that lead from roots to ends. O(size of all these subtrees)."""
-    room = room_for(trees.parent.shape[1])
+    room = subtree_room(trees.parent.shape[1])
     links, matching = np.zeros((2, len(sent.tree)), np.int64)
     for i in range(len(sent.tree)):
         links[i] = collect_sent(room, trees, sent, i)
@@ -167,7 +167,7 @@ def spans_of(trees: Hanging, sent: Sent) -> Spans:
 @compiled
 def count_kept(trees: Hanging, sent: Sent, shortcuts: bool) -> Longs:
     """How many brokers of each subtree, but its root, do more than forward; or of all of them."""
-    room = room_for(trees.parent.shape[1])
+    room = subtree_room(trees.parent.shape[1])
     counts = np.zeros(len(sent.tree), np.int64)
     for i in range(len(sent.tree)):
         for node in room.nodes[: collect_sent(room, trees, sent, i)]:
@@ -180,7 +180,7 @@ def contract_ways(
     trees: Hanging, sent: Sent, places: Longs, shortcuts: bool
 ) -> tuple[Ints, Ints, Ints]:
     """A link to each broker that is kept, from the nearest one above it that is kept."""
-    room = room_for(trees.parent.shape[1])
+    room = subtree_room(trees.parent.shape[1])
     tail, head, bypassed = np.zeros((3, places[-1]), np.int32)
     for i in range(len(sent.tree)):
         t, at = sent.tree[i], places[i]

@@ -36,7 +36,7 @@ def groups_churn(
     """
     if not problem.routes.messages.any():
         raise InputError(Problem("routes", "nothing is published", "Give routes with messages"))
-    system = System(problem, churn, choose, cell)
+    system = GroupSystem(problem, churn, choose, cell)
     system.start()
     system.tally.begin()
     stir(system, churn)
@@ -44,7 +44,7 @@ def groups_churn(
     return GroupsChurnResult(system.tally, links.resent, groups, system.table_entries, links.now)
 
 
-class System:
+class GroupSystem:
     """Each tree has brokers of its own, and a coordinator (section 2.4).
 
     Route i of the problem is traffic; who wants it changes. ``cell`` has the cell of each route; if
@@ -161,7 +161,7 @@ class System:
 # ---- events
 
 
-def stir(system: System, churn: GroupsChurn) -> None:
+def stir(system: GroupSystem, churn: GroupsChurn) -> None:
     """Let events happen, wait until nothing is under way, and check what arrived."""
     driver = Driver(system, churn)
     for _ in range(churn.events):
@@ -173,7 +173,7 @@ def stir(system: System, churn: GroupsChurn) -> None:
 class Driver:
     """Draws events in the order in which they happen, and so knows what brokers want by then."""
 
-    def __init__(self, system: System, churn: GroupsChurn) -> None:
+    def __init__(self, system: GroupSystem, churn: GroupsChurn) -> None:
         self.system, self.churn = system, churn
         self.rng = np.random.default_rng((churn.seed, 1))
         self.time = system.links.now

@@ -18,12 +18,12 @@ from fanplan.layers.groups.problem.build import MarkedCells, cell_groups
 from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
 from fanplan.layers.groups.problem.matchers import DEFAULT
 from fanplan.layers.groups.protocol.messages import (
+    Accepted,
     Begun,
     Control,
     Ended,
     GroupMembers,
     Order,
-    Report,
     Update,
 )
 from fanplan.network.brokers import Routes
@@ -58,7 +58,7 @@ class Coordinator:
     def receive(self, message: Control) -> None:
         """What the root says."""
         match message:
-            case Report():
+            case Accepted():
                 self.chart.change(message.update)
                 self.seen += 1
                 self.changes += 1

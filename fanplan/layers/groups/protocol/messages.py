@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 GroupMembers = frozenset[int]
 
 
-class Publication(NamedTuple):
+class Published(NamedTuple):
     """The publication that the root sent as number ``number``, of a group or by default routing."""
 
     number: int
@@ -39,7 +39,7 @@ class Confirmation(NamedTuple):
     number: int
 
 
-class Report(NamedTuple):
+class Accepted(NamedTuple):
     """The root accepted an update, to a coordinator elsewhere."""
 
     update: Update
@@ -114,9 +114,9 @@ class Removal(NamedTuple):
 
 Control: TypeAlias = (
     Update | Acceptance | Confirmation | Notification | GroupMessage | Acknowledgement | Probe
-    | Reply | Completion | Removal | Report | Order | Begun | Ended
+    | Reply | Completion | Removal | Accepted | Order | Begun | Ended
 )  # fmt: skip
-Message: TypeAlias = Publication | Control
+Message: TypeAlias = Published | Control
 
 KINDS: dict[type, str] = {
     Update: "updates",
@@ -129,7 +129,7 @@ KINDS: dict[type, str] = {
     Reply: "replies",
     Completion: "completions",
     Removal: "removals",
-    Report: "reports",
+    Accepted: "reports",
     Order: "orders",
     Begun: "begun",
     Ended: "ended",

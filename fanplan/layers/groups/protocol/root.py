@@ -9,6 +9,7 @@ from fanplan.layers.groups.problem.matchers import DEFAULT
 from fanplan.layers.groups.protocol.broker import Broker, Neighbours, Surroundings
 from fanplan.layers.groups.protocol.messages import (
     Acceptance,
+    Accepted,
     Begun,
     Confirmation,
     Control,
@@ -16,8 +17,7 @@ from fanplan.layers.groups.protocol.messages import (
     GroupMembers,
     Message,
     Order,
-    Publication,
-    Report,
+    Published,
     Update,
 )
 
@@ -97,7 +97,7 @@ class Root(Broker):
         """Send a publication on: this is when it is matched, and its place in the order."""
         self.around.audit.ordered(self.near.tree, self.number, route)
         group = self.carrier.get(self.cell[route], DEFAULT)
-        publication = Publication(self.number, route, entered_ms, group)
+        publication = Published(self.number, route, entered_ms, group)
         self.number += 1
         if group == DEFAULT:
             self.forward_by_content(publication, self.match())
@@ -121,7 +121,7 @@ class Root(Broker):
         self.touched.append((self.changes, cells))
         self.unconfirmed.add((update.broker, update.number))
         self.accept(Acceptance(update, self.number))
-        self.tell(Report(update))
+        self.tell(Accepted(update))
 
     def evict(self, cell: int) -> None:
         self.around.tally.evicted += self.carrier.pop(cell, DEFAULT) != DEFAULT

@@ -224,14 +224,14 @@ class Restart(NamedTuple):
 Event = ClientMove | Restart
 
 
-class Course(NamedTuple):
+class ChurnCourse(NamedTuple):
     """All that happens: who is there at the start, then burst by burst."""
 
     start: list[Event]
     bursts: list[list[Event]]
 
 
-def course_of(routing: Routing, churn: MarkingChurn) -> Course:
+def course_of(routing: Routing, churn: MarkingChurn) -> ChurnCourse:
     """Draw a course. It depends on the seed and the network, not on how links are marked."""
     rng = np.random.default_rng(churn.seed)
     network = routing.network
@@ -243,7 +243,7 @@ def course_of(routing: Routing, churn: MarkingChurn) -> Course:
         ClientMove(0.0, client, c.role, True) for c in crowds for client in c.present
     ]
     usual = [len(crowd.present) for crowd in crowds]
-    return Course(start, list(bursts(crowds, usual, network.size, churn, rng)))
+    return ChurnCourse(start, list(bursts(crowds, usual, network.size, churn, rng)))
 
 
 def bursts(

@@ -16,7 +16,7 @@ import numpy as np
 from fanplan.core.errors import CheckError
 from fanplan.layers.marking.protocol.messages import HELLO, Key, MarkingClient, message_kind, weight
 from fanplan.layers.marking.protocol.node import NodeRules, ProtocolNode
-from fanplan.layers.marking.protocol.node_layer import CLIENT, WAKE, Clock, LocalView
+from fanplan.layers.marking.protocol.node_layer import CLIENT, WAKE, LocalView, NodeClock
 from fanplan.layers.marking.protocol.routing import Routing
 
 Role = Literal["publisher", "subscriber"]
@@ -185,7 +185,7 @@ def both_directions(routing: Routing) -> dict[tuple[int, int], LossyLink]:
     }
 
 
-def locals_of(routing: Routing, clock: Clock) -> list[LocalView]:
+def locals_of(routing: Routing, clock: NodeClock) -> list[LocalView]:
     """What each node knows by itself."""
     network = routing.network
     storing = np.zeros(network.size) if network.storing is None else network.storing

@@ -102,7 +102,7 @@ def message_kind(key: Key, old: Any, new: Any) -> str:
     """As what a changed entry counts; None stands for an entry that is not there."""
     kind = key[0]
     if kind in TREES:
-        return TREES[kind] if shape(old) != shape(new) else "count"
+        return TREES[kind] if entry_shape(old) != entry_shape(new) else "count"
     if new is None and kind in DESCRIPTORS:
         return "withdraw"
     if old is not None and kind == SUBSCRIPTION:
@@ -110,7 +110,7 @@ def message_kind(key: Key, old: Any, new: Any) -> str:
     return "release" if new is None and kind in (UP, DOWN) else PLAIN[kind]
 
 
-def shape(entry: Any) -> Any:
+def entry_shape(entry: Any) -> Any:
     """What an entry says of trees, without its numbers."""
     if isinstance(entry, Branch):
         return entry.published > 0, entry.subscribed > 0

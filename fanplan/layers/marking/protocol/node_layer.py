@@ -16,7 +16,7 @@ Says = dict[int, dict[Key, Any]]
 """Entries for each neighbour."""
 
 
-class Clock(Protocol):
+class NodeClock(Protocol):
     """The time, a way to be woken later, and a place to note what is counted."""
 
     now: float
@@ -39,7 +39,7 @@ class LocalView:
     node: int
     sending: dict[int, float]
     storing: dict[int, float]
-    clock: Clock
+    clock: NodeClock
     published: dict[int, MarkingClient] = field(default_factory=dict)
     subscribed: dict[int, MarkingClient] = field(default_factory=dict)
 
@@ -49,7 +49,7 @@ class LocalView:
         return sigma * (sending + self.storing[head]) - tau * (sending + self.storing[tail])
 
 
-class Heard:
+class Neighbourly:
     """What neighbours told a node, by kind, neighbour and name."""
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ class NodeLayer(ABC):
 
     hears: frozenset[str] = frozenset()
 
-    def __init__(self, local: LocalView, heard: Heard) -> None:
+    def __init__(self, local: LocalView, heard: Neighbourly) -> None:
         self.local, self.heard = local, heard
         self.says: Says = {}
         self.changed = False

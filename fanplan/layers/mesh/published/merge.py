@@ -123,11 +123,11 @@ def sort_to(lists: list[list[Longs]], pairs: Longs, gain: Ints, low: int) -> Non
 
 def in_drawn_order(pairs: Longs, seed: int) -> Longs:
     """Equal gains are drawn: by position the first nodes would get all links."""
-    return pairs[np.argsort(drawn(pairs, np.uint64(seed)), kind="stable")]
+    return pairs[np.argsort(drawn_ranks(pairs, np.uint64(seed)), kind="stable")]
 
 
 @compiled
-def drawn(pairs: Longs, seed: np.uint64) -> np.ndarray:
+def drawn_ranks(pairs: Longs, seed: np.uint64) -> np.ndarray:
     """A number for each pair, the same in every run of a seed."""
     found = np.empty(len(pairs), np.uint64)
     start = mix(seed + np.uint64(1))
@@ -184,7 +184,7 @@ def link(wants: Wants, parts: Parts, u: int, v: int) -> None:
     i, j, last, end = wants.at[u], wants.at[v], wants.at[u + 1], wants.at[v + 1]
     while i < last and j < end:
         if wants.topic[i] == wants.topic[j]:
-            join(parts, wants.seat[i], wants.seat[j])
+            join_parts(parts, wants.seat[i], wants.seat[j])
             i += 1
             j += 1
         elif wants.topic[i] < wants.topic[j]:
@@ -194,7 +194,7 @@ def link(wants: Wants, parts: Parts, u: int, v: int) -> None:
 
 
 @compiled
-def join(parts: Parts, one: int, other: int) -> None:
+def join_parts(parts: Parts, one: int, other: int) -> None:
     """Make two parts one; members of the smaller one are renamed."""
     if parts.part[one] == parts.part[other]:
         return

@@ -27,7 +27,7 @@ from fanplan.layers.overlay.changes.shape import (
     judge_overlay,
     matched_trees,
     overlay_shape,
-    renumbered,
+    running_shape,
     way,
 )
 from fanplan.layers.overlay.record import LimitsRecord, OverlayRecord
@@ -46,7 +46,7 @@ Unit = list[Row]
 
 
 @dataclass
-class Order:
+class UnitOrder:
     """Units in the order in which they are made; ``now`` is what stands after the last.
 
     ``degree`` has the most links that a broker may have, where that is limited.
@@ -71,7 +71,7 @@ def stage_overlay(old: StoredPlan, new: StoredPlan, dataset: Path | None, limit:
     """
     before, after = overlay_shape(old), overlay_shape(new)
     running = matched_trees(before, after)
-    after = renumbered(after, running)
+    after = running_shape(after, running)
     one, other = old.section(OverlayRecord), new.section(OverlayRecord)
     limits = looser(one.limits, other.limits)
     units = ordered_overlay(before, after, degrees(limits, before.brokers | after.brokers))
@@ -146,7 +146,7 @@ def ordered_overlay(old: Shape, new: Shape, degree: dict[str, int]) -> list[Unit
     if not old.brokers & new.brokers:
         what = "the plans have no broker in common, so that no tree leads from one to the other"
         raise InputError(Problem("overlay", what, "Start the new plan beside the old one"))
-    order = Order(old.copy(), new, degree)
+    order = UnitOrder(old.copy(), new, degree)
     several = len(old.trees) > 1 or len(new.trees) > 1
     if several and old.brokers != new.brokers:
         order.do(*all_at_once(order))
@@ -159,7 +159,7 @@ def ordered_overlay(old: Shape, new: Shape, degree: dict[str, int]) -> list[Unit
     return order.units
 
 
-def build_trees(order: Order) -> None:
+def build_trees(order: UnitOrder) -> None:
     """Trees that are new are linked before anything takes them."""
     for number in sorted(order.new.trees.keys() - order.now.trees.keys()):
         for link in sorted(order.new.trees[number]):
@@ -169,7 +169,7 @@ def build_trees(order: Order) -> None:
             order.do({"action": "source", "broker": broker, "tree": order.new.of[broker]})
 
 
-def exchange_links(order: Order) -> None:
+def exchange_links(order: UnitOrder) -> None:
     """Bring in the links of the new trees one by one, as far as possible within the degrees."""
     both = order.now.trees.keys() & order.new.trees.keys()
     missing = {(n, link) for n in both for link in order.new.trees[n] - order.now.trees[n]}
@@ -179,7 +179,7 @@ def exchange_links(order: Order) -> None:
         missing.remove((number, link))
 
 
-def best_exchange(order: Order, missing: list[tuple[int, Link]]) -> tuple[int, Link, Unit]:
+def best_exchange(order: UnitOrder, missing: list[tuple[int, Link]]) -> tuple[int, Link, Unit]:
     """The first link that can come without a degree above its limit; else that with least above."""
     links = order.now.links()
     degrees = Counter(end for link in links for end in link)
@@ -195,7 +195,7 @@ def best_exchange(order: Order, missing: list[tuple[int, Link]]) -> tuple[int, L
     return best[1:]
 
 
-def exchanges(order: Order, number: int, link: Link) -> Iterator[Unit]:
+def exchanges(order: UnitOrder, number: int, link: Link) -> Iterator[Unit]:
     """Ways to bring in a link: with a broker that starts, or for another link."""
     started = [end for end in link if end not in order.now.brokers]
     add = linking("link", number, link)
@@ -223,7 +223,7 @@ def excess(rows: Unit, links: Counter[Link], degrees: Counter[str], most: dict[s
     )
 
 
-def move_clients(order: Order) -> None:
+def move_clients(order: UnitOrder) -> None:
     """Clients go to their new brokers, if possible not to one that is as full as it may get.
 
     How full is counted in clients: as many as the old or the new plan has there.
@@ -248,7 +248,7 @@ def move_clients(order: Order) -> None:
             order.do(client_row(client, "detach", from_broker=home))
 
 
-def arrivals(order: Order) -> dict[str, deque[Row]]:
+def arrivals(order: UnitOrder) -> dict[str, deque[Row]]:
     """For each broker the clients that come to it. One with just one broker moves."""
     waiting: dict[str, deque[Row]] = {}
     for client, homes in sorted(order.new.clients.items()):
@@ -263,7 +263,7 @@ def arrivals(order: Order) -> dict[str, deque[Row]]:
     return waiting
 
 
-def fullest(order: Order) -> Counter[str]:
+def fullest(order: UnitOrder) -> Counter[str]:
     """The most clients that a broker has in either plan."""
     counts = [
         Counter(home for homes in shape.clients.values() for home in homes)
@@ -272,7 +272,7 @@ def fullest(order: Order) -> Counter[str]:
     return counts[0] | counts[1]
 
 
-def stop_brokers(order: Order) -> None:
+def stop_brokers(order: UnitOrder) -> None:
     """Brokers that the new plan does without, each when it is a leaf."""
     stopping = order.now.brokers - order.new.brokers
     while stopping:
@@ -284,14 +284,14 @@ def stop_brokers(order: Order) -> None:
         stopping.remove(broker)
 
 
-def end_trees(order: Order) -> None:
+def end_trees(order: UnitOrder) -> None:
     """Trees that nothing takes any more."""
     for number in sorted(order.now.trees.keys() - order.new.trees.keys()):
         for link in sorted(order.now.trees[number]):
             order.do(linking("unlink", number, link))
 
 
-def all_at_once(order: Order) -> Iterator[Row]:
+def all_at_once(order: UnitOrder) -> Iterator[Row]:
     """All changes together: several trees over other brokers."""
     old, new = order.now.copy(), order.new
     yield from ({"action": "start", "broker": b} for b in sorted(new.brokers - old.brokers))
@@ -302,7 +302,7 @@ def all_at_once(order: Order) -> Iterator[Row]:
     for broker in sorted(new.brokers):
         if new.of[broker] != old.of.get(broker):
             yield {"action": "source", "broker": broker, "tree": new.of[broker]}
-    moves = Order(old.copy(), new, {})
+    moves = UnitOrder(old.copy(), new, {})
     move_clients(moves)
     yield from (row for unit in moves.units for row in unit)
     yield from ({"action": "stop", "broker": b} for b in sorted(old.brokers - new.brokers))

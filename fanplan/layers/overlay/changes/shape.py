@@ -157,7 +157,7 @@ def matched_trees(old: Shape, new: Shape) -> dict[int, int]:
     return running | {number: len(old.trees) + i for i, number in enumerate(others)}
 
 
-def renumbered(shape: Shape, running: dict[int, int]) -> Shape:
+def running_shape(shape: Shape, running: dict[int, int]) -> Shape:
     trees = {running[number]: tree for number, tree in shape.trees.items()}
     of = {broker: running[number] for broker, number in shape.of.items()}
     return Shape(shape.brokers, trees, of, shape.clients)
@@ -233,7 +233,7 @@ def judge_overlay(shape: Shape, limits: LimitsRecord, found: Evidence) -> State:
     used = {n: np.array([row[x] for x in sorted(shape.trees[n])], int) for n in shape.used()}
     trees = {n: prove(ends, rows, len(truth.brokers)) for n, rows in used.items()}
     for number, tree in trees.items():
-        require_proved(number, tree, len(used[number]), truth, broken)
+        require_tree(number, tree, len(used[number]), truth, broken)
     figures = {"brokers": float(len(truth.brokers)), "links": float(len(links))}
     if broken.violations:
         return State(figures, tuple(broken.violations))
@@ -253,7 +253,7 @@ def ends_by_name(links: list[tuple[str, str]], brokers: pa.Array) -> Ints:
     return Axis("broker", brokers).positions(ends).reshape(-1, 2)
 
 
-def require_proved(number: int, tree: Proved, links: int, truth: Truth, broken: Findings) -> None:
+def require_tree(number: int, tree: Proved, links: int, truth: Truth, broken: Findings) -> None:
     apart = tree.apart
     examples = [repr(truth.names[int(i)]) for i in apart[:EXAMPLES]]
     broken.violate(f"tree {number}: cut off", len(apart), examples)

@@ -92,12 +92,12 @@ def left_over(wants: scipy.sparse.csr_array, rates: Floats, least: Floats, room:
             order = np.argsort(-np.nan_to_num(value / rate), kind="stable")
         value, rate = value[order], rate[order]
         free = max(room - least[subscriber], 0.0)
-        fitting = taken(value, np.maximum(rate - value, 0.0), np.array([free]))
-        spared[:, subscriber] = np.minimum(taken(value, rate, limits), fitting)
+        fitting = most_value(value, np.maximum(rate - value, 0.0), np.array([free]))
+        spared[:, subscriber] = np.minimum(most_value(value, rate, limits), fitting)
     return spared
 
 
-def taken(value: Floats, weight: Floats, limits: Floats) -> Floats:
+def most_value(value: Floats, weight: Floats, limits: Floats) -> Floats:
     """The value of what fits within limits, in this order, the last in part."""
     some = weight > 0
     ends = np.append(0.0, np.cumsum(weight[some]))

@@ -84,7 +84,7 @@ def best_tree(
     ranked = sorted(judged_starts(search), key=lambda tree: tree.rank)
     chosen = [*before, *ranked[: STARTS - len(before)]]
     found = [
-        judge_tree(search, descend(search, one.tree, np.random.default_rng((seed, i)), stop))
+        judge_tree(search, swap_down(search, one.tree, np.random.default_rng((seed, i)), stop))
         for i, one in enumerate(chosen)
     ]
     best = min((*found, *chosen), key=lambda tree: tree.rank)
@@ -104,7 +104,7 @@ def relieved(problem: OverlayProblem, limits: TreeLimits, best: JudgedTree) -> T
     return replace(limits, degrees=tuple((dict(limits.degrees) | fewer).items()))
 
 
-def descend(search: TreeSearch, start: Tree, random: np.random.Generator, stop: Stop) -> Tree:
+def swap_down(search: TreeSearch, start: Tree, random: np.random.Generator, stop: Stop) -> Tree:
     """Swap links as long as a swap helps, visiting the links in random order.
 
     Each visit finds the best link in place of one; see ``swap`` for what it takes.
@@ -204,7 +204,7 @@ def require_hops(problem: OverlayProblem, limits: TreeLimits) -> None:
     kept = without_cycles(pairs[:, 0].copy(), pairs[:, 1].copy(), room)
     if len(kept) < len(pairs):
         closing = np.setdiff1d(np.arange(len(pairs)), kept)[0]
-        one, other = (name_of(problem, end) for end in pairs[closing])
+        one, other = (quoted_name(problem, end) for end in pairs[closing])
         what = f"pairs one hop apart form a cycle, closed by {one} and {other}"
         raise infeasible("hops", 2, what, "Allow 2 hops for this pair")
     if problem.links is None:
@@ -212,7 +212,7 @@ def require_hops(problem: OverlayProblem, limits: TreeLimits) -> None:
     for near, far, most in zip(rules.near, rules.far, rules.hops, strict=True):
         least = int(fewest_hops(problem, int(near)).hops(int(near))[far])
         if least > most:
-            one, other = name_of(problem, near), name_of(problem, far)
+            one, other = quoted_name(problem, near), quoted_name(problem, far)
             what = f"over the given links {one} and {other} are {least} hops apart at least"
             raise infeasible("hops", least, what, f"Allow {least}, or add links")
 
@@ -223,7 +223,7 @@ def require_changes(problem: OverlayProblem, params: ImproveParams, start: Tree)
     apart = np.flatnonzero(connected_parts(kept.a, kept.b, problem.size) == np.arange(problem.size))
     if params.most_changes is not None and params.most_changes < len(apart) - 1:
         least = len(apart) - 1
-        one, other = name_of(problem, apart[0]), name_of(problem, apart[1])
+        one, other = quoted_name(problem, apart[0]), quoted_name(problem, apart[1])
         what = f"the start leaves {len(apart)} parts, such as those of {one} and {other}"
         raise infeasible("changes", least, what, f"Allow {least} changed links")
 
@@ -234,7 +234,7 @@ def not_found(problem: OverlayProblem, limits: TreeLimits, best: JudgedTree) -> 
     if excess.degree:
         over = tree.degrees - rules_of(limits, problem.size).degree
         broker, most = int(over.argmax()), int(tree.degrees[over.argmax()])
-        what = f"in the best tree found {name_of(problem, broker)} has {most} links"
+        what = f"in the best tree found {quoted_name(problem, broker)} has {most} links"
         return infeasible("degree", most, what, f"Allow {most} there, or relax the other limits")
     if excess.diameter:
         what = f"the best tree found has a diameter of {tree.diameter}"
@@ -243,7 +243,7 @@ def not_found(problem: OverlayProblem, limits: TreeLimits, best: JudgedTree) -> 
     if excess.hops:
         far = [(int(tree.hops(a)[b]) - most, a, b, most) for a, b, most in limits.hops]
         more, a, b, most = max(far)
-        what = f"in the best tree found {name_of(problem, a)} and {name_of(problem, b)} are"
+        what = f"in the best tree found {quoted_name(problem, a)} and {quoted_name(problem, b)} are"
         what += f" {most + more} hops apart"
         remedy = f"Allow {most + more} for this pair, or relax the other limits"
         return infeasible("hops", most + more, what, remedy)
@@ -260,7 +260,7 @@ def crowded(problem: OverlayProblem, best: JudgedTree) -> InfeasibleError:
     load = load_of(problem, best.ledger)
     room = bandwidths(problem, tree)
     worst = int((load - room).argmax())
-    one, other = name_of(problem, tree.a[worst]), name_of(problem, tree.b[worst])
+    one, other = quoted_name(problem, tree.a[worst]), quoted_name(problem, tree.b[worst])
     what = f"in the best tree found {best.excess.bandwidth} links carry more than their bandwidth,"
     what += (
         f" most of all that of {one} and {other}: {load[worst]:g} messages/s over {room[worst]:g}"
@@ -269,7 +269,7 @@ def crowded(problem: OverlayProblem, best: JudgedTree) -> InfeasibleError:
     return infeasible("bandwidth", float(load[worst]), what, remedy)
 
 
-def name_of(problem: OverlayProblem, broker: int) -> str:
+def quoted_name(problem: OverlayProblem, broker: int) -> str:
     """A broker by its name, in quotes."""
     return repr(problem.brokers[int(broker)].as_py())
 

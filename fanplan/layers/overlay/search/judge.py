@@ -102,7 +102,7 @@ def search_of(
 
     Changes are counted from ``start``; links of ``shared`` are there anyway, for other trees.
     """
-    traffic = traffic_of(some_routes(problem.routes, params.most_ends, seed), problem.size)
+    traffic = crossing(some_routes(problem.routes, params.most_ends, seed), problem.size)
     offers = offers_of(problem, params.cost, params.change_price, start, shared)
     if not offers.open:
         # Where nothing passes, any link would do for the price: an engineer takes the quickest.
@@ -220,7 +220,7 @@ class TreeTraffic(NamedTuple):
     routes: Ints
 
 
-def traffic_of(routes: Routes, brokers: int) -> TreeTraffic:
+def crossing(routes: Routes, brokers: int) -> TreeTraffic:
     """Routes with a link to cross; the others cost nothing on any tree."""
     sizes = np.diff(routes.starts)
     row = np.repeat(np.arange(len(routes)), sizes)

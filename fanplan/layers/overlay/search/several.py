@@ -8,7 +8,7 @@ import numpy as np
 
 from fanplan.core.arrays import Floats, Ints
 from fanplan.core.stop import Stop
-from fanplan.layers.overlay.search.improve import descend, improved_tree
+from fanplan.layers.overlay.search.improve import improved_tree, swap_down
 from fanplan.layers.overlay.search.judge import (
     ImproveParams,
     TreeSearch,
@@ -158,7 +158,7 @@ class SeveralTrees:
         search = self.search_beside(overlay, tree)
         begun = [judge_tree(search, overlay.trees[tree]), *judged_starts(search)]
         start = min(begun, key=lambda one: one.rank).tree
-        improved = descend(search, start, np.random.default_rng((self.seed, tree)), self.stop)
+        improved = swap_down(search, start, np.random.default_rng((self.seed, tree)), self.stop)
         trees = (*overlay.trees[:tree], improved, *overlay.trees[tree + 1 :])
         return self.better(overlay, trees, overlay.shape.of)
 

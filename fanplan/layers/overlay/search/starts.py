@@ -16,11 +16,11 @@ from fanplan.layers.overlay.search.judge import (
     TreeLimits,
     TreeRules,
     TreeSearch,
+    crossing,
     judge_tree,
     merged_links,
     rules_of,
     some_routes,
-    traffic_of,
     whether_in_tree,
 )
 from fanplan.network.brokers import OverlayProblem
@@ -60,7 +60,7 @@ def shares_in_common(problem: OverlayProblem) -> scipy.sparse.coo_array:
 
     Estimated from PAIRS pairs for each end of a route, so that long routes do not count squared.
     """
-    traffic = traffic_of(some_routes(problem.routes, MOST_ENDS, 0), problem.size)
+    traffic = crossing(some_routes(problem.routes, MOST_ENDS, 0), problem.size)
     sizes = np.diff(traffic.starts)
     route = np.repeat(np.arange(len(sizes)), sizes)
     ends = traffic.ends[np.lexsort((np.random.default_rng(0).random(len(route)), route))]
