@@ -21,7 +21,7 @@ from delivered import holds
 
 from fanplan.core.errors import InputError
 from fanplan.layers.registry import load_plan
-from fanplan.plan.seal import file_hashes, write_record
+from fanplan.plan.seal import table_hashes, write_plan_record
 from fanplan.verbs.check import check_plan
 
 Place = tuple[str, ...]
@@ -49,7 +49,7 @@ def forge_rows(folder: Path, table: str, rows: list[Row]) -> None:
 
 def seal(folder: Path) -> None:
     record = load_plan(folder).record
-    write_record(record.model_copy(update={"files": file_hashes(folder)}), folder)
+    write_plan_record(record.model_copy(update={"files": table_hashes(folder)}), folder)
 
 
 # ---- everything that a plan says, edited in turn

@@ -19,7 +19,7 @@ from fanplan.layers.overlay.params import AllocateParams, OverlayParams
 from fanplan.layers.overlay.record import AllocationRecord, LimitsRecord, write_overlay
 from fanplan.network.brokers import Links, OverlayProblem, Routes, no_similarity
 from fanplan.network.trees import Trees
-from fanplan.plan.seal import file_hashes, write_record
+from fanplan.plan.seal import table_hashes, write_plan_record
 from fanplan.verbs.plan import plan_record
 
 KEY = "key-1"
@@ -125,5 +125,5 @@ def write_plan(
     layer = overlay_layer(problem, trees, decided, 0, "1")
     folder.mkdir()
     write_overlay(layer, folder)
-    write_record(plan_record((layer,), read_manifest(dataset), file_hashes(folder)), folder)
+    write_plan_record(plan_record((layer,), read_manifest(dataset), table_hashes(folder)), folder)
     return folder

@@ -12,7 +12,7 @@ import typer
 
 from fanplan.cli.show import say, show_json
 from fanplan.core.errors import FanplanError, InputError, MachineError, Problem
-from fanplan.core.failures import in_words, of_spark, spark_gone
+from fanplan.core.failures import explained, of_spark, spark_gone
 from fanplan.core.stop import Heard, Terminated
 
 TRACEBACK = "FANPLAN_TRACEBACK"
@@ -60,7 +60,7 @@ def as_our_error(error: BaseException) -> FanplanError:
     if not isinstance(error, FanplanError) and jvm is not None and not jvm.alive():
         # What Python meets then may be anything.
         return spark_gone()
-    return in_words(error) or defect(error)
+    return explained(error) or defect(error)
 
 
 def usage(error: typer.TyperException) -> FanplanError:

@@ -44,7 +44,7 @@ def main() -> None:
     for number in STOPPED:
         signal.signal(number, signal.SIG_IGN)
     end_spark(at_once=code > 1)
-    ahead.end()
+    ahead.end_begun()
     end_python(code)
 
 

@@ -61,7 +61,7 @@ GONE = (
 )
 
 
-def in_words(error: BaseException) -> FanplanError | None:
+def explained(error: BaseException) -> FanplanError | None:
     """The error as one of ours; None if only its own words tell what happened."""
     if isinstance(error, FanplanError):
         return error

@@ -156,12 +156,12 @@ def _place_folder(new: Path, path: Path, before: State) -> Path:
     """Put a folder in its place; returns where what it replaces is now."""
     now = state_of(path)
     if now not in ((), before):
-        raise changed(new, path)
+        raise name_changed(new, path)
     if rename_by(EXCHANGE if now else NO_REPLACE, new, path):
         if now and state_of(new) != before:
             # It was changed after the look above: it gets its name back.
             rename_by(EXCHANGE, new, path)
-            raise changed(new, path)
+            raise name_changed(new, path)
         return new
     # Two steps, where the system cannot do it in one: `recover` knows what to do in between.
     if now:
@@ -170,7 +170,7 @@ def _place_folder(new: Path, path: Path, before: State) -> Path:
     return _replaced(path)
 
 
-def changed(new: Path, path: Path) -> InputError:
+def name_changed(new: Path, path: Path) -> InputError:
     """The error about a name that was taken or changed; the work is kept."""
     kept = path.with_name(f"{path.name}.kept-{uuid.uuid4().hex[:8]}")
     new.rename(kept)
@@ -228,7 +228,7 @@ def rename_by(flag: int, old: Path, new: Path) -> bool:
     if number in UNKNOWN:
         return False
     if number == errno.EEXIST:
-        raise changed(old, new)
+        raise name_changed(old, new)
     raise OSError(number, os.strerror(number), str(new))
 
 

@@ -113,7 +113,7 @@ def kept(kernel: Any) -> Any:
 
     def compile_alone(signature: Any) -> Any:
         # Numba's own lock first, in the order in which a kernel that calls this one takes them.
-        with global_compiler_lock, locked(kernel):
+        with global_compiler_lock, lock_held(kernel):
             return compile_now(signature)
 
     kernel.compile = compile_alone
@@ -141,7 +141,7 @@ _held: set[str] = set()
 
 
 @contextmanager
-def locked(kernel: Any) -> Iterator[None]:
+def lock_held(kernel: Any) -> Iterator[None]:
     """Hold the lock of a kernel, next to its machine code; it ends with the process at the latest.
 
     Where no lock can be had, on a folder that is read-only or far away, or because somebody who has

@@ -48,7 +48,7 @@ class Result:
         return {name: found[name] for name in self.drawn if name in found} | found
 
     def __repr__(self) -> str:
-        told = [f"{name}={short(value)}" for name, value in self._figures().items()]
+        told = [f"{name}={short_text(value)}" for name, value in self._figures().items()]
         more = ", …" if len(told) > HEADLINE else ""
         return f"{type(self).__name__}({', '.join(told[:HEADLINE])}{more})"
 
@@ -88,7 +88,7 @@ def plain_figures(told: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def short(value: Any) -> str:
+def short_text(value: Any) -> str:
     return repr(shorten(value)) if isinstance(value, str) else plain_number(value)
 
 

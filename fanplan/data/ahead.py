@@ -82,7 +82,7 @@ class Start:
 
 
 @dataclass(frozen=True)
-class Begun:
+class BegunJvm:
     """A JVM that was begun, and how."""
 
     start: Start
@@ -90,19 +90,19 @@ class Begun:
     process: subprocess.Popen[bytes]
 
 
-_begun: Begun | None = None
+_begun: BegunJvm | None = None
 _workers: subprocess.Popen[bytes] | None = None
 
 
 def begin(words: Sequence[str]) -> None:
     """Begin with the JVM of a command that will want one for few rows."""
     global _begun, _workers  # noqa: PLW0603 - a process has one JVM
-    if not (wanted(words) and (last := kept()) and last.environment == ENVIRONMENT):
+    if not (wants_spark(words) and (last := kept_start()) and last.environment == ENVIRONMENT):
         return
     # Whatever is wrong is told when the session starts without it.
     with suppress(OSError):
         folder = claim("spark")
-        _begun = Begun(last, folder, last.run(folder))
+        _begun = BegunJvm(last, folder, last.run(folder))
         _workers = standing_by(folder)
 
 
@@ -125,7 +125,7 @@ def of_workers(folder: Path) -> dict[str, str]:
     return ANYWHERE | {"PYTHONPATH": str(PACKAGE.parent), PLACE: str(folder / "workers")}
 
 
-def wanted(words: Sequence[str]) -> bool:
+def wants_spark(words: Sequence[str]) -> bool:
     """Whether a command will surely start Spark here, for few rows, as far as its words tell."""
     if not words or words[0] not in COMMANDS or any(w.startswith(ELSEWHERE) for w in words):
         return False
@@ -138,17 +138,17 @@ def wanted(words: Sequence[str]) -> bool:
     # A dataset may be complete: then nothing is left to do with Spark.
     complete = words[0] == "ingest" or any((dataset / "senders").is_dir() for dataset in datasets)
     surely = bool(datasets) if words[0] == "replay" else not (datasets and complete)
-    return bool(folders) and surely and size(folders) <= FEW_BYTES
+    return bool(folders) and surely and folder_bytes(folders) <= FEW_BYTES
 
 
-def size(folders: Iterable[Path]) -> int:
+def folder_bytes(folders: Iterable[Path]) -> int:
     """Bytes in folders."""
     with suppress(OSError):
         return sum(file.stat().st_size for folder in folders for file in folder.rglob("*"))
     return FEW_BYTES + 1
 
 
-def folder() -> Path | None:
+def begun_folder() -> Path | None:
     """The folder of the JVM that was begun, for the session that takes it."""
     return _begun.folder if _begun else None
 
@@ -159,7 +159,7 @@ def taken(folder: Path) -> subprocess.Popen[bytes] | None:
     begun, _begun = _begun, None
     if begun is None:
         return None
-    if begun.folder == folder and begun.start.fits(files_of(folder)):
+    if begun.folder == folder and begun.start.fits(start_files(folder)):
         return begun.process
     killed(begun.process)
     # The next one in this folder tells by it where it listens.
@@ -175,7 +175,7 @@ def end_workers() -> None:
         _workers = None
 
 
-def end() -> None:
+def end_begun() -> None:
     """End the JVM that was begun if no session took it."""
     end_workers()
     if _begun is not None:
@@ -189,11 +189,11 @@ def end() -> None:
 
 def called(folder: Path) -> subprocess.Popen[bytes] | None:
     """A JVM in this folder, if it is known how one with its files is called."""
-    start = kept()
-    return start.run(folder) if start and start.fits(files_of(folder)) else None
+    start = kept_start()
+    return start.run(folder) if start and start.fits(start_files(folder)) else None
 
 
-def keep(process: subprocess.Popen[bytes], folder: Path) -> None:
+def keep_start(process: subprocess.Popen[bytes], folder: Path) -> None:
     """Keep how a JVM that runs was called, where the system tells and all of it is our choice."""
     home = os.environ["SPARK_HOME"]
     if any(name in os.environ for name in OF_USER) or os.path.isdir(f"{home}/conf"):
@@ -206,18 +206,18 @@ def keep(process: subprocess.Popen[bytes], folder: Path) -> None:
         now = dict(pair.split("=", 1) for pair in told if "=" in pair)
         start = Start(
             [general(word, folder) for word in words],
-            files_of(folder),
+            start_files(folder),
             {k: v for k, v in now.items() if k not in OF_SHELL and os.environ.get(k) != v},
             ENVIRONMENT,
         )
-        if start != kept():
-            write_whole(place(), json.dumps(asdict(start)))
+        if start != kept_start():
+            write_whole(known_start(), json.dumps(asdict(start)))
 
 
-def kept() -> Start | None:
+def kept_start() -> Start | None:
     """How the last JVM was called, if all that it needed is still there."""
     try:
-        start = Start(**json.loads(place().read_bytes()))
+        start = Start(**json.loads(known_start().read_bytes()))
         shared = [w.partition("=")[2] for w in start.words if w.startswith("-XX:SharedArchiveFile")]
         files = [start.words[0], *(file for word in shared for file in word.split(":"))]
     except (OSError, ValueError, TypeError, IndexError):
@@ -225,7 +225,7 @@ def kept() -> Start | None:
     return start if all(map(os.path.isfile, files)) else None
 
 
-def files_of(folder: Path) -> dict[str, str]:
+def start_files(folder: Path) -> dict[str, str]:
     """The files of a session's folder that a JVM reads when it starts."""
     found = (file for file in folder.iterdir() if file.suffix in (".conf", ".properties"))
     return {file.name: general(file.read_text(encoding="utf-8"), folder) for file in found}
@@ -241,6 +241,6 @@ def general(text: str, folder: Path) -> str:
     return text.replace(str(folder), FOLDER)
 
 
-def place() -> Path:
+def known_start() -> Path:
     """For each installation a file of its own, for this user alone."""
     return cache() / f"start-{hashed(sys.executable, __file__)}.json"

@@ -84,7 +84,7 @@ def found(home: Path) -> Archive | None:
             os.utime(path)
             return Archive(path, base, None)
         for left in folder.glob("*.writing"):
-            if not alive(left):
+            if not writer_alive(left):
                 remove(left)
         if failed_lately(path):
             return Archive(path, base, None)
@@ -147,6 +147,6 @@ def used_at(path: Path) -> float:
     return path.stat().st_mtime
 
 
-def alive(written: Path) -> bool:
+def writer_alive(written: Path) -> bool:
     """Whether the process is there that writes a file, by the number in its name."""
     return Path(f"/proc/{written.suffixes[-2].lstrip('.')}").exists()

@@ -19,13 +19,13 @@ class Engine:
     def session(self, rows: int | None = None) -> Any:
         """A session, set for queries over that many rows; None: nobody knows, and many."""
         from fanplan.data.server import address
-        from fanplan.data.sizes import fit
+        from fanplan.data.sizes import fit_session
         from fanplan.data.spark import session
 
         remote = self.remote or (None if self.master else address())
         with self.progress.stage("start Spark"):
             spark = session(self.master, remote, rows=rows)
-        fit(spark, rows)
+        fit_session(spark, rows)
         return spark
 
 

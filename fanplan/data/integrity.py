@@ -24,7 +24,7 @@ class DamagedError(InputError):
     """A dataset that is not as it was written: no finding about a plan."""
 
 
-def files_of(folder: Path) -> list[str]:
+def stage_file_names(folder: Path) -> list[str]:
     """The files of a stage, as its record names them; hidden ones no reader looks at."""
     paths = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
     return sorted(p.as_posix() for p in paths if p.name != RECORD and not p.name.startswith("."))
@@ -32,7 +32,7 @@ def files_of(folder: Path) -> list[str]:
 
 def stage_hashes(folder: Path) -> dict[str, str]:
     """A hash of each file of a stage."""
-    names = files_of(folder)
+    names = stage_file_names(folder)
     return dict(zip(names, file_hashes(folder / name for name in names), strict=True))
 
 

@@ -58,8 +58,8 @@ def launch(
             raise MachineError(Problem("Spark", what, remedy))
         time.sleep(GLANCE)
     if kept and not writes():
-        ahead.keep(_process, folder)
-    attach(*connection(ready), brief=begun is not None)
+        ahead.keep_start(_process, folder)
+    attach_jvm(*connection(ready), brief=begun is not None)
 
 
 def submitted(stated: Path, ready: Path) -> subprocess.Popen[bytes]:
@@ -96,7 +96,7 @@ def connection(ready: Path) -> tuple[int, str]:
     return port, content[8 : 8 + size].decode()
 
 
-def attach(port: int, secret: str, brief: bool = False) -> None:
+def attach_jvm(port: int, secret: str, brief: bool = False) -> None:
     """Let PySpark use the JVM that is there.
 
     One for a ``brief`` command is not told which objects Python has dropped: a third of all calls.
@@ -126,7 +126,7 @@ def writes() -> bool:
     return _classes is not None and _classes.written is not None
 
 
-def kill() -> None:
+def kill_jvm() -> None:
     """End the JVM in the midst of its work, if there is one. Nothing is heard of it any more."""
     hush()
     if _process is not None:

@@ -105,7 +105,7 @@ def count_reasons(folder: Path, params: QuarantineParams) -> list[Reason]:
         pa.Table.from_batches([batch])
         .group_by(key, use_threads=False)
         .aggregate([([], "count_all"), ("source", "first"), ("line", "first")])
-        for batch in chosen(folder, (*key, "reason", "source", "line"), params)
+        for batch in chosen_rows(folder, (*key, "reason", "source", "line"), params)
     ]
     if not parts:
         return []
@@ -128,13 +128,13 @@ def first_rows(folder: Path, params: QuarantineParams) -> list[dict[str, Any]]:
         both = table if kept is None else pa.concat_tables([kept, table])
         return both.sort_by([(name, "ascending") for name in PLACE]).slice(0, params.rows)
 
-    batches = chosen(folder, (*columns, "kind"), params) if params.rows else ()
+    batches = chosen_rows(folder, (*columns, "kind"), params) if params.rows else ()
     kept: pa.Table | None = reduce(earlier, batches, None)
     rows: list[dict[str, Any]] = [] if kept is None else kept.select(columns).to_pylist()
     return rows
 
 
-def chosen(
+def chosen_rows(
     folder: Path, columns: Sequence[str], params: QuarantineParams
 ) -> Iterator[pa.RecordBatch]:
     """Batches of the rows that are asked for."""

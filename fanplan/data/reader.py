@@ -17,7 +17,7 @@ from fanplan.core.errors import NAMED, InputError, Problem
 from fanplan.core.hashes import SEAL, is_intact
 from fanplan.data.integrity import DIFFERS, MANIFEST, RECORD, DamagedError, flaws
 from fanplan.workload.space import Attribute, CategoryAttribute, NumberAttribute, Space
-from fanplan.workload.times import Moment, Observed
+from fanplan.workload.times import Moment, Span
 from fanplan.workload.topics import TopicSyntax
 
 INGEST_AGAIN = "Write the dataset again with `fanplan ingest`"
@@ -109,7 +109,7 @@ class Manifest:
     inputs: str = ""
     traffic: Traffic = Traffic()
     spaces: tuple[Space, ...] = ()
-    observed: Observed | None = None
+    observed: Span | None = None
     topic_syntax: TopicSyntax = "exact"
     code: str = ""
     seal: str = ""
@@ -237,10 +237,10 @@ def sealed_content(path: Path) -> dict[str, Any]:
     return dict(content)
 
 
-def observed_of(content: dict[str, Any] | None) -> Observed | None:
+def observed_of(content: dict[str, Any] | None) -> Span | None:
     ends = () if content is None else (content["first"], content["last"])
     moments = [Moment(float(end["seconds"]), end["zone"]) for end in ends]
-    return Observed(*moments) if moments else None
+    return Span(*moments) if moments else None
 
 
 def table_count(name: str, counts: dict[str, Any]) -> TableCount:

@@ -48,7 +48,7 @@ def require_accepted(jvm: Any, master: str, settings: Mapping[str, str]) -> None
     set_level = jvm.org.apache.logging.log4j.core.config.Configurator.setLevel
     set_level("org.apache.spark.network", level.OFF)
     try:
-        accepted = any(answers(jvm, conf, host) for host in hosts_of(master))
+        accepted = any(master_answers(jvm, conf, host) for host in hosts_of(master))
     finally:
         set_level("org.apache.spark.network", level.FATAL)
     if not accepted:
@@ -62,7 +62,7 @@ def hosts_of(master: str) -> list[tuple[str, int]]:
     return [(place.hostname or "", place.port or 7077) for place in places]
 
 
-def answers(jvm: Any, conf: Any, host: tuple[str, int]) -> bool:
+def master_answers(jvm: Any, conf: Any, host: tuple[str, int]) -> bool:
     """Whether a master speaks to who has these settings."""
     spark = jvm.org.apache.spark
     files = getattr(spark.SecurityManager, "$lessinit$greater$default$3")()

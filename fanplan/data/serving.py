@@ -16,7 +16,7 @@ from fanplan.core.owned import undisturbed
 from fanplan.data import archive, jvm, server
 from fanplan.data.ingest.code import code_key
 from fanplan.data.java import java_home
-from fanplan.data.server import Server, birth, folder, within
+from fanplan.data.server import Standby, birth, folder, within
 from fanplan.data.spark import (
     PATIENT,
     QUERIES,
@@ -29,7 +29,7 @@ CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 START_SECONDS = 300
 
 
-def start() -> Server:
+def start() -> Standby:
     """A server of this user on loopback, which later commands find."""
     require_connect("fanplan spark")
     with locked(folder()):
@@ -39,7 +39,7 @@ def start() -> Server:
         remove(folder())
         folder().mkdir(parents=True, mode=0o700)
         try:
-            return started()
+            return started_server()
         except BaseException:
             # Whoever does not wait for it wants no server either.
             server.stop()
@@ -47,7 +47,7 @@ def start() -> Server:
             raise
 
 
-def started() -> Server:
+def started_server() -> Standby:
     """Known from its first moment, so that it can be stopped however this process ends."""
     port, token, home = free_port(), secrets.token_urlsafe(32), java_home()
     classes = archive.found(home)
@@ -63,7 +63,7 @@ def started() -> Server:
     }
     with undisturbed():
         process = launched(settings, home)
-        found = Server(process.pid, birth(process.pid) or "", port, token, code_key())
+        found = Standby(process.pid, birth(process.pid) or "", port, token, code_key())
         found.write()
     if not within(START_SECONDS, lambda: process.poll() is not None or found.answers):
         process.kill()

@@ -54,7 +54,7 @@ def is_small(rows: int | None) -> bool:
     return rows is not None and rows <= SMALL_ROWS
 
 
-def fit(spark: SparkSession, rows: int | None) -> None:
+def fit_session(spark: SparkSession, rows: int | None) -> None:
     """Set a session for queries over that many rows."""
     small = is_small(rows)
     spark.conf.set(FEW, str(small and (rows or 0) <= FEW_ROWS).lower())
@@ -164,7 +164,7 @@ def read_folder(spark: SparkSession, path: Path, schema: T.StructType | None = N
     Spark would start a job to find them.
     """
     found = schema or from_arrow_schema(first_schema(path))
-    return gathered(spark.read.schema(found).parquet(escaped(path)))
+    return gathered(spark.read.schema(found).parquet(escaped_path(path)))
 
 
 def first_schema(path: Path) -> pa.Schema:
@@ -172,7 +172,7 @@ def first_schema(path: Path) -> pa.Schema:
     return pa.schema([field.with_nullable(True) for field in pq.read_schema(file)])
 
 
-def escaped(path: Path) -> str:
+def escaped_path(path: Path) -> str:
     """A path for Spark's readers, which take some characters as patterns."""
     return re.sub(r"([\\*?\[\]{},])", r"\\\1", str(path))
 

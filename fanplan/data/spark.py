@@ -106,7 +106,7 @@ FEW_ROWS = {"spark.buffer.pageSize": "2m"}
 ASKED_OFTEN = ("functions", "org.apache.spark.sql.functions", "PythonUtils", "PythonSQLUtils")
 
 
-class Remembered:
+class JavaClass:
     """A Java class whose members are asked for once; py4j asks the JVM whenever they are used."""
 
     def __init__(self, java: Any) -> None:
@@ -127,7 +127,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Running:
+class Session:
     """The session of this process, the folder that goes away with it, and what signals did."""
 
     asked: Asked
@@ -144,7 +144,7 @@ class Running:
         return fits and self.asked == asked and _alive(self.spark)
 
 
-_running: Running | None = None
+_running: Session | None = None
 
 
 def session(
@@ -169,14 +169,14 @@ def session(
     if SparkContext._active_spark_context is not None:
         _running = _adopted(asked)
         return _running.spark
-    handlers, folder = _handlers(), ahead.folder() or claim("spark")
+    handlers, folder = _handlers(), ahead.begun_folder() or claim("spark")
     try:
         quick = is_small(rows) and not remote
         spark = _connect(remote, asked, folder) if remote else _start(master, asked, folder, quick)
         _on_signals({} if remote else dict.fromkeys(handlers, _interrupt))
-        _running = Running(asked, spark, folder, handlers, quick)
+        _running = Session(asked, spark, folder, handlers, quick)
     except BaseException:
-        jvm.kill()
+        jvm.kill_jvm()
         jvm.end()
         release(folder)
         _on_signals(handlers)
@@ -210,7 +210,7 @@ def stop() -> None:
     try:
         # A JVM that died cannot be asked to stop, and one that nobody else knows need not be asked.
         if old.quick and old.asked == Asked(None, None, ()) and not jvm.writes():
-            jvm.kill()
+            jvm.kill_jvm()
         elif _alive(old.spark):
             old.spark.stop()
     finally:
@@ -232,7 +232,7 @@ def settle() -> None:
 def kill() -> None:
     """End the JVM at once, whatever it does, and remove the files of the session."""
     if _running is not None and _running.own and not hasattr(_running.spark, "is_stopped"):
-        jvm.kill()
+        jvm.kill_jvm()
     stop()
 
 
@@ -276,7 +276,7 @@ def _start(master: str | None, asked: Asked, folder: Path, quick: bool) -> Spark
     builder = SparkSession.builder.master(master or "local[*]").appName("fanplan")
     spark = _create(builder, settings, master or "local[*]")
     for name in ASKED_OFTEN:
-        setattr(spark._jvm, name, Remembered(getattr(spark._jvm, name)))
+        setattr(spark._jvm, name, JavaClass(getattr(spark._jvm, name)))
     if not local:
         spark.addArtifacts(str(package_zip(folder)), pyfile=True)
     elif quick:
@@ -290,7 +290,7 @@ def rehearse(spark: SparkSession) -> None:
         spark.range(0, 1, 1, 1).mapInArrow(iter, "id long").toArrow()
 
 
-def _adopted(asked: Asked) -> Running:
+def _adopted(asked: Asked) -> Session:
     """A session beside the caller's own, on the same Spark: with our settings, theirs untouched."""
     if asked.master or asked.remote:
         what, remedy = "this process has a session made elsewhere", "Stop it, or name no other"
@@ -302,7 +302,7 @@ def _adopted(asked: Asked) -> Running:
             spark.conf.set(key, value)
     if not is_local(context.master):
         spark.addArtifacts(str(package_zip(folder)), pyfile=True)
-    return Running(asked, spark, folder, {}, own=False)
+    return Session(asked, spark, folder, {}, own=False)
 
 
 def _connect(remote: str, asked: Asked, folder: Path) -> SparkSession:
@@ -507,7 +507,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     while frame is not None:
         if frame.f_globals.get("__name__", "").startswith("py4j."):
             Heard.ended_spark = True
-            jvm.kill()
+            jvm.kill_jvm()
             break
         frame = frame.f_back
     raise Terminated if number == signal.SIGTERM else KeyboardInterrupt

@@ -62,7 +62,7 @@ def make_fabric(a: pa.Array, b: pa.Array, hosts: pa.Array) -> Fabric:
     if len(switches) > MOST_SWITCHES:
         what = f"{len(switches)} switches are more than {MOST_SWITCHES}"
         raise InputError(Problem("links", what, "Give a part of the network"))
-    one, two = (numbered(end, switches) for end in (a, b))
+    one, two = (positions_among(end, switches) for end in (a, b))
     inside = (one != NONE) & (two != NONE)
     tail, head = np.append(one[inside], two[inside]), np.append(two[inside], one[inside])
     order = np.lexsort((head, tail))
@@ -77,7 +77,7 @@ def make_fabric(a: pa.Array, b: pa.Array, hosts: pa.Array) -> Fabric:
     return Fabric(hosts, switches, at, starts, near, parent, depth)
 
 
-def numbered(names: pa.Array, among: pa.Array) -> Longs:
+def positions_among(names: pa.Array, among: pa.Array) -> Longs:
     found: Longs = pc.index_in(names, value_set=among).fill_null(NONE).to_numpy().astype(np.int64)
     return found
 
@@ -86,7 +86,7 @@ def switch_of_hosts(a: pa.Array, b: pa.Array, hosts: pa.Array, switches: pa.Arra
     """The first switch of each host; every host must have one."""
     at = np.full(len(hosts), len(switches), np.int64)
     for one, two in ((a, b), (b, a)):
-        host, switch = numbered(one, hosts), numbered(two, switches)
+        host, switch = positions_among(one, hosts), positions_among(two, switches)
         linked = (host != NONE) & (switch != NONE)
         np.minimum.at(at, host[linked], switch[linked])
     alone = np.flatnonzero(at == len(switches))

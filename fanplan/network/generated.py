@@ -20,16 +20,16 @@ def broker_routes(population: Population, sent: DrawnPublications) -> tuple[Rout
     Time O(publications × subscriptions × attributes), memory a bit per publication and broker.
     """
     source = population.advertisements.broker[sent.advertisement]
-    return routes_of(population, sent, source, population.subscriptions.broker)
+    return matched_routes(population, sent, source, population.subscriptions.broker)
 
 
 def client_routes(population: Population, sent: DrawnPublications) -> tuple[Routes, Longs]:
     """Routes from publishers to sets of subscribers, and the route of each publication."""
     subscribers = np.arange(len(population.subscriptions))
-    return routes_of(population, sent, sent.advertisement, subscribers)
+    return matched_routes(population, sent, sent.advertisement, subscribers)
 
 
-def routes_of(
+def matched_routes(
     population: Population, sent: DrawnPublications, source: Longs, owner: Longs
 ) -> tuple[Routes, Longs]:
     """Routes to the owners of matching subscriptions, ordered by source, and each one's route."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from fanplan.core.arrays import Bools, Floats, Ints, Longs
 from fanplan.network.brokers import Links
-from fanplan.network.paths import Ways, shortest_tree, ways_of
+from fanplan.network.paths import LinksByTail, shortest_tree, ways_of
 from fanplan.network.trees import distances
 
 
@@ -82,7 +82,7 @@ class Timing:
         return Latency(np.tile(self.links.latency_ms, 2), unknown)
 
     @cached_property
-    def _ways(self) -> Ways:
+    def _ways(self) -> LinksByTail:
         assert self.links is not None
         a, b = self.links.a.astype(np.int64), self.links.b.astype(np.int64)
         both = np.concatenate((a, b)), np.concatenate((b, a))

@@ -12,7 +12,7 @@ from fanplan.core.kernels import compiled
 from fanplan.network.brokers import Rooted
 
 
-class Ways(NamedTuple):
+class LinksByTail(NamedTuple):
     """Directed links by tail: node n has the entries ``starts[n]:starts[n + 1]``.
 
     An entry leads to ``near`` with ``length`` and is the directed link ``way``.
@@ -24,14 +24,14 @@ class Ways(NamedTuple):
     length: Floats
 
 
-def ways_of(tail: Longs, head: Longs, length: Floats, nodes: int) -> Ways:
+def ways_of(tail: Longs, head: Longs, length: Floats, nodes: int) -> LinksByTail:
     """Directed links, sorted by their tails; link i is way i."""
     starts, order = listed_by(tail, nodes)
-    return Ways(starts, head[order], order, length[order])
+    return LinksByTail(starts, head[order], order, length[order])
 
 
 @compiled
-def shortest_tree(root: int, ways: Ways, wanted: np.ndarray) -> Rooted:
+def shortest_tree(root: int, ways: LinksByTail, wanted: np.ndarray) -> Rooted:
     """The shortest paths from a root (Dijkstra 1959), until all wanted nodes are reached.
 
     Of equal lengths the one with fewer links counts, then the parent with the lower position. As
@@ -100,7 +100,7 @@ class Laid(NamedTuple):
 
 
 @compiled
-def shortest_trees(roots: Longs, ways: Ways, wanted: np.ndarray) -> Laid:
+def shortest_trees(roots: Longs, ways: LinksByTail, wanted: np.ndarray) -> Laid:
     """The shortest paths from each root to all wanted nodes, which it must reach."""
     starts = np.zeros(len(roots) + 1, np.int64)
     # Compiled code must see what a list holds, also of an empty one.

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from fanplan.page.numbers import short
-from fanplan.page.svg import drawing, line, path, tag, text
+from fanplan.page.svg import drawing, line, polyline, tag, text
 
 WIDTH, HEIGHT = 420.0, 290.0
 LEFT, RIGHT, TOP, BOTTOM = 44.0, 18.0, 28.0, 44.0
@@ -70,7 +70,9 @@ def axes(frame: Frame) -> list[Markup]:
 
 
 def chart_lines(frame: Frame, drawn: Sequence[ChartLine]) -> list[Markup]:
-    parts = [path([frame.at(point) for point in one.points], f"line {one.class_}") for one in drawn]
+    parts = [
+        polyline([frame.at(point) for point in one.points], f"line {one.class_}") for one in drawn
+    ]
     return parts + [dot(frame, p, tip, one.class_) for one in drawn for p, tip in dots(one)]
 
 

@@ -92,11 +92,14 @@ class Listing:
             return [[(value, number(value)) for value in row] for row in rows]
         scales = [TIMES[time or "s"] for time in self.times]
         digits = [
-            1 if name.endswith("%") else digits_of([scaled(row[i], scale) for row in rows])
+            1 if name.endswith("%") else digits_of([scaled_value(row[i], scale) for row in rows])
             for i, (name, scale) in enumerate(zip(self.header, scales, strict=True))
         ]
         return [
-            [(v, written(scaled(v, s), d)) for v, s, d in zip(row, scales, digits, strict=True)]
+            [
+                (v, written_value(scaled_value(v, s), d))
+                for v, s, d in zip(row, scales, digits, strict=True)
+            ]
             for row in rows
         ]
 
@@ -142,7 +145,7 @@ class Section:
         return [*self.pictures, *self.listings]
 
 
-def scaled(value: Any, factor: float) -> Any:
+def scaled_value(value: Any, factor: float) -> Any:
     return value * factor if factor != 1 and is_number(value) else value
 
 
@@ -156,5 +159,5 @@ def digits_of(values: Sequence[Any]) -> int:
     )
 
 
-def written(value: Any, digits: int) -> str:
+def written_value(value: Any, digits: int) -> str:
     return f"{value:,.{digits}f}".replace("-", MINUS) if is_number(value) else number(value)

@@ -39,7 +39,7 @@ def ground_of(lat: Sequence[float], lon: Sequence[float]) -> Ground:
 
     shapes = [thinned(at(shape), height) for shape in land()]
     inside = [shape for shape in shapes if meets(shape, height)]
-    ways = "".join(f"M{'L'.join(map(point_words, shape))}Z" for shape in inside)
+    ways = "".join(f"M{'L'.join(map(map_point, shape))}Z" for shape in inside)
     beneath = tag("path", d=ways, class_="land", fill_rule="evenodd") if ways else Markup("")
     return Ground(at(spots), height, beneath)
 
@@ -59,7 +59,7 @@ def meets(shape: Floats, height: float) -> bool:
     return bool(low[0] < WIDTH and high[0] > 0 and low[1] < height and high[1] > 0)
 
 
-def point_words(point: Floats) -> str:
+def map_point(point: Floats) -> str:
     return f"{attribute(float(point[0]))},{attribute(float(point[1]))}"
 
 

@@ -49,7 +49,7 @@ def link_name(a: str, b: str) -> str:
     return " – ".join(sorted((a, b)))
 
 
-def network(
+def network_drawing(
     label: str,
     nodes: Sequence[DrawnBroker],
     edges: Sequence[DrawnLink],
@@ -68,14 +68,14 @@ def network(
     # The more brokers, the finer everything is drawn.
     fineness = np.sqrt(max(len(nodes), 1))
     widest, largest = min(7.0, 90.0 / fineness), min(15.0, 190.0 / fineness)
-    widths = scaled([edge.width for edge in edges], widest / 9, widest)
-    radii = scaled([np.sqrt(node.size) for node in nodes], largest / 4, largest)
+    widths = scaled_sizes([edge.width for edge in edges], widest / 9, widest)
+    radii = scaled_sizes([np.sqrt(node.size) for node in nodes], largest / 4, largest)
     links = [
         link_path(edge, nodes, places, radii, w) for edge, w in zip(edges, widths, strict=True)
     ]
     few = len(nodes) <= MOST_STOPS
     brokers = [broker_circle(n, p, r, few) for n, p, r in zip(nodes, places, radii, strict=True)]
-    names = broker_names(nodes, places, radii, height)
+    names = name_labels(nodes, places, radii, height)
     groups = (beneath, tag("g", *links), tag("g", *brokers), tag("g", *names, class_="names"))
     return drawing(WIDTH, height, label, *groups, class_="network", role="group")
 
@@ -97,7 +97,7 @@ def fitted(places: Floats) -> tuple[Floats, float]:
     return (places - low) * scale + (MARGIN + spare, MARGIN), float(span[1]) * scale + 2 * MARGIN
 
 
-def scaled(values: Sequence[float], low: float, high: float) -> Floats:
+def scaled_sizes(values: Sequence[float], low: float, high: float) -> Floats:
     """Values from 0 to their largest as sizes from ``low`` to ``high``."""
     given = np.array(values, np.float64)
     most = given.max(initial=0.0)
@@ -154,7 +154,7 @@ def broker_circle(node: DrawnBroker, place: Floats, radius: float, few: bool) ->
     return tag("circle", cx=x, cy=y, r=float(radius), tabindex=0 if few else None, **told)
 
 
-def broker_names(
+def name_labels(
     nodes: Sequence[DrawnBroker], places: Floats, radii: Floats, height: float
 ) -> list[Markup]:
     """Names beside their brokers, the largest first, and none over another.

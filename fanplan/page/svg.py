@@ -44,7 +44,7 @@ def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Markup:
     return tag("line", x1=float(x1), y1=float(y1), x2=float(x2), y2=float(y2), class_=class_)
 
 
-def path(points: Sequence[tuple[float, float]], class_: str) -> Markup:
+def polyline(points: Sequence[tuple[float, float]], class_: str) -> Markup:
     """A line through points."""
     way = "M" + "L".join(f"{attribute(float(x))},{attribute(float(y))}" for x, y in points)
     return tag("path", d=way, class_=class_)

@@ -34,7 +34,7 @@ CAUSES: tuple[Cause, ...] = (ERRS, OPEN, DIFFER)
 
 
 @dataclass(frozen=True)
-class Verdict:
+class PaperVerdict:
     """Why something published is not met, with its evidence in a sentence."""
 
     cause: Cause
@@ -48,11 +48,11 @@ class Verdict:
 class Published:
     """What a paper printed; the verdict counts if our runs do not meet it."""
 
-    verdict: Verdict | None = field(default=None, kw_only=True)
+    verdict: PaperVerdict | None = field(default=None, kw_only=True)
 
     def if_not(self, cause: Cause, evidence: str) -> Self:
         """The same with a verdict for the case that it is not met."""
-        return replace(self, verdict=Verdict(cause, evidence))
+        return replace(self, verdict=PaperVerdict(cause, evidence))
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ class PaperRow:
     z: float | None
     runs: int
     met: Outcome | None = None
-    verdict: Verdict | None = None
+    verdict: PaperVerdict | None = None
 
     def json(self) -> dict[str, Any]:
         return asdict(self) | {"verdict": str(self.verdict) if self.verdict else None}
@@ -195,7 +195,7 @@ class Judgement:
     higher: float
     margins: NDArray[np.float64]
     met: Outcome
-    verdict: Verdict | None
+    verdict: PaperVerdict | None
 
     @property
     def margin(self) -> float:
@@ -423,7 +423,7 @@ Claim = tuple[str, Sequence[str], Sequence[str], float]
 """A statement in names: the methods of the first and of the second lines, and the factor."""
 
 
-def claimed(
+def claimed_of(
     points: Callable[[str], Sequence[Side]], claims: Iterable[Claim]
 ) -> Iterator[Statement]:
     """Claims about the points of methods."""

@@ -22,11 +22,11 @@ from fanplan.papers.experiment import (
     Item,
     Judgement,
     PaperRow,
+    PaperVerdict,
     Point,
     Samples,
     Score,
     Study,
-    Verdict,
     half_interval,
     item_rows,
     judged,
@@ -200,7 +200,7 @@ def with_summary(page: Path, row: Sequence[str]) -> str:
     return with_section(page, SUMMARY, "\n".join(markdown_table(HEADER, [*known.values()])))
 
 
-def met_words(met: str | None, verdict: Verdict | None, told: set[Verdict]) -> str:
+def met_words(met: str | None, verdict: PaperVerdict | None, told: set[PaperVerdict]) -> str:
     """Whether something is met; the evidence of a verdict is told once."""
     if met != "no":
         return met or ""
@@ -222,7 +222,7 @@ def statement_table(item: Item, samples: Samples) -> Iterator[str]:
     """Statements with the means of both sides, over all the pairs compared."""
     if not item.statements:
         return
-    told: set[Verdict] = set()
+    told: set[PaperVerdict] = set()
     yield from markdown_table(
         ("statement", "measured", "margin", "holds"),
         [
@@ -242,7 +242,7 @@ def published_table(experiment: Experiment, item: Item, samples: Samples) -> Ite
     rows = point_rows(experiment.paper, item, samples)
     known = [row for row in rows if item.numbers or row.published is not None]
     if known:
-        told: set[Verdict] = set()
+        told: set[PaperVerdict] = set()
         numbers = ("setting", "published", "mean", "sd", "z")
         table = [
             [*(written_number(getattr(row, column)) for column in numbers),

@@ -16,14 +16,14 @@ from fanplan.plan.stored import PLAN_AGAIN, PlanRecord, StoredPlan
 RECORD = "plan.json"
 
 
-def file_hashes(folder: Path) -> dict[str, str]:
+def table_hashes(folder: Path) -> dict[str, str]:
     """A hash of each Parquet file in the folder, by the name of its table."""
     paths = sorted(folder.glob("*.parquet"))
     found = hashes.file_hashes(paths)
     return dict(zip((path.stem for path in paths), found, strict=True))
 
 
-def write_record(record: PlanRecord, folder: Path) -> None:
+def write_plan_record(record: PlanRecord, folder: Path) -> None:
     """Seal the record and write it as plan.json."""
     sealed = record.model_copy(update={"seal": seal_of(record)})
     (folder / RECORD).write_bytes(to_json(sealed.content(), indent=2) + b"\n")
@@ -36,7 +36,7 @@ def seal_of(record: PlanRecord) -> str:
 
 def edited(plan: StoredPlan) -> list[str]:
     """Names of files of a plan that are not as they were written."""
-    found, stated = file_hashes(plan.folder), plan.record.files
+    found, stated = table_hashes(plan.folder), plan.record.files
     names = sorted(found.keys() | stated.keys())
     tables = [f"{name}.parquet" for name in names if found.get(name) != stated.get(name)]
     # The file itself: what a record leaves out of it as void may have been something.

@@ -27,7 +27,7 @@ EVENTS, SEQUENCE, NOTED = range(3)
 RULE, QUEUE, EVERY = (CONGESTION.index(kind) for kind in ("rule", "queue", "every"))
 
 
-class Costs(NamedTuple):
+class EventTimes(NamedTuple):
     """What takes time. ``capacity`` is messages per window of ``unit``; all times are ms."""
 
     congestion: int
@@ -86,7 +86,7 @@ def enter_first(ways: RouteVisits, time: Floats, route: Longs, queue: Queue) -> 
 @compiled(_nrt=False)
 def loop(
     state: LoopState,
-    costs: Costs,
+    costs: EventTimes,
     ways: RouteVisits,
     time: Floats,
     route: Longs,
@@ -136,7 +136,7 @@ def next_rank(state: LoopState, priority: int) -> int:
 
 @bare
 def process(
-    state: LoopState, costs: Costs, visit: np.record, now: float, control: bool
+    state: LoopState, costs: EventTimes, visit: np.record, now: float, control: bool
 ) -> tuple[float, bool]:
     """A broker takes up a message; when it has served and matched it, and whether it waited."""
     broker = visit.broker
@@ -154,7 +154,7 @@ def process(
 
 
 @bare
-def count_load(state: LoopState, costs: Costs, broker: int, now: float, load: int) -> None:
+def count_load(state: LoopState, costs: EventTimes, broker: int, now: float, load: int) -> None:
     """One message more in the window; a new window knows how far the last was over capacity.
 
     Tajuddin (2011), section 6.4.1: for every message above its capacity in the previous time unit,
@@ -172,7 +172,7 @@ def count_load(state: LoopState, costs: Costs, broker: int, now: float, load: in
 @bare
 def send_copies(
     state: LoopState,
-    costs: Costs,
+    costs: EventTimes,
     ways: RouteVisits,
     hop: int,
     ready: float,
@@ -215,7 +215,7 @@ def send_copies(
 
 
 @bare
-def transmit(state: LoopState, costs: Costs, link: int, now: float) -> float:
+def transmit(state: LoopState, costs: EventTimes, link: int, now: float) -> float:
     """Put a copy on a slow link, after those that went before; when it comes to the other end."""
     state.clear[link] = max(now, state.clear[link]) + costs.transmission[link >> 1]
     result: float = state.clear[link] + costs.latency[link >> 1]

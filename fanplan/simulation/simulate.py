@@ -16,7 +16,7 @@ from fanplan.network.latency import Timing
 from fanplan.network.trees import Trees
 from fanplan.simulation.events import SIZE, empty_queue, has_room, roomier
 from fanplan.simulation.legs import PERCENTILES
-from fanplan.simulation.loop import EVENTS, Costs, LoopState, enter_first, loop, still
+from fanplan.simulation.loop import EVENTS, EventTimes, LoopState, enter_first, loop, still
 from fanplan.simulation.messages import Messages
 from fanplan.simulation.params import CONGESTION, SimulationParams
 from fanplan.simulation.spread import (
@@ -200,7 +200,7 @@ def run_messages(
     before = np.concatenate(([0], np.cumsum(arrives | serves, dtype=np.int64)))
     noted = (before[ways.starts[sent + 1]] - before[ways.starts[sent]]).sum()
     state = still(network.brokers, len(network.links), int(noted))
-    ended = play(state, costs_of(network, capacity, params), ways, messages)
+    ended = play(state, event_times(network, capacity, params), ways, messages)
     going = serves[state.noted]
     return SimulationResult(
         links=network.links,
@@ -221,7 +221,7 @@ def run_messages(
     )
 
 
-def play(state: LoopState, costs: Costs, ways: RouteVisits, messages: Messages) -> float:
+def play(state: LoopState, costs: EventTimes, ways: RouteVisits, messages: Messages) -> float:
     """Run the events, in a queue that grows as it must; the time of the last."""
     queue = empty_queue(1 + 2 * len(state.link))
     widest = int(ways.visits["copies"].max(initial=0))
@@ -243,9 +243,11 @@ def require_routes(messages: Messages, ways: RouteVisits) -> None:
         raise InputError(Problem("messages", what, "Give positions of routes"))
 
 
-def costs_of(network: SimulatedNetwork, capacity: Floats, params: SimulationParams) -> Costs:
+def event_times(
+    network: SimulatedNetwork, capacity: Floats, params: SimulationParams
+) -> EventTimes:
     """The parameters as the loop wants them; capacities per window."""
-    return Costs(
+    return EventTimes(
         CONGESTION.index(params.congestion),
         capacity * (params.unit_ms / 1000.0),
         network.latency_ms,

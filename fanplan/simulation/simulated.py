@@ -55,7 +55,7 @@ class AssumedLatency:
         return (f"{what}: {self.ms:g} ms is assumed for each link that has none.",)
 
 
-class Delivered(NamedTuple):
+class Delays(NamedTuple):
     """How long deliveries to subscribers took: in the plan, and by content-based routing alone."""
 
     plan: DelayCounts
@@ -85,7 +85,7 @@ class Simulated(Result):
     agreement: Agreement
     assumed: AssumedLatency
     naive: SimulationResult | None = None
-    delivered: Delivered | None = None
+    delivered: Delays | None = None
     notes: tuple[str, ...] = ()
 
     @property

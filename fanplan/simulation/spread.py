@@ -89,7 +89,7 @@ def spread_routes(
     Time and memory O(routes × brokers they visit).
     """
     chosen = np.zeros(len(routes), np.int64) if tree_of is None else tree_of
-    hung = [hang_up(network, tree) for tree in trees]
+    hung = [hang_route(network, tree) for tree in trees]
     ends = RouteEnds(routes.source, routes.starts, routes.brokers)
     sizes = np.zeros(len(routes) + 1, np.int64)
     for number, tree in enumerate(hung):
@@ -119,7 +119,7 @@ def load_by_matches(ways: RouteVisits, routes: Routes, matches: Longs) -> None:
     ways.visits["load"][at] = matches[np.searchsorted(known, asked)]
 
 
-def hang_up(network: SimulatedNetwork, tree: RouteTree) -> Rooted:
+def hang_route(network: SimulatedNetwork, tree: RouteTree) -> Rooted:
     """The tree from one of its ends, its links as positions in the network."""
     links = np.asarray(tree.links, np.int64)
     root = int(network.links[links[0], 0]) if len(links) else 0

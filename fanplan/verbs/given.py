@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from fanplan.core.errors import FanplanError, InputError, MachineError, Problem
-from fanplan.core.failures import in_words, of_spark, spark_gone
+from fanplan.core.failures import explained, of_spark, spark_gone
 from fanplan.core.folder import DATASET, PLAN, WORKLOAD
 from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.frames import a_kind_of
@@ -45,7 +45,7 @@ def failed_in_words(error: Exception) -> FanplanError | None:
     jvm = sys.modules.get("fanplan.data.jvm")
     if jvm is not None and not jvm.alive():
         return spark_gone()
-    if (told := in_words(error)) is not None or not of_spark(error):
+    if (told := explained(error)) is not None or not of_spark(error):
         return told
     said = next(iter(str(error).strip().splitlines()), type(error).__name__)
     return MachineError(Problem("Spark", f"a job failed ({said})", "Its own error is the cause"))

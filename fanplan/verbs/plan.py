@@ -18,7 +18,7 @@ from fanplan.data.reader import Manifest, read_manifest
 from fanplan.layers import command_of
 from fanplan.layers.registry import load_layer, load_plan, records
 from fanplan.plan.made import Job, Planned
-from fanplan.plan.seal import file_hashes, write_record
+from fanplan.plan.seal import table_hashes, write_plan_record
 from fanplan.plan.section import PlannedSection
 from fanplan.plan.stored import InputRecord, PlanRecord, StoredPlan, TableRecord
 from fanplan.verbs.check import check_plan
@@ -124,7 +124,7 @@ def save_layers(
         for layer in layers:
             require_same_input(layer, manifest, dataset)
             load_layer(layer.layer).write(layer, dataset, folder)
-        write_record(plan_record(layers, manifest, file_hashes(folder)), folder)
+        write_plan_record(plan_record(layers, manifest, table_hashes(folder)), folder)
         require_valid(folder, dataset)
     return load_plan(out)
 

@@ -23,7 +23,7 @@ from fanplan.core.errors import InfeasibleError, InputError, Problem
 from fanplan.core.folder import whole_folder
 from fanplan.data.engine import Engine
 from fanplan.data.stream.files import over_connect
-from fanplan.data.stream.flows import Lost, Sent, count_sound, read_changes, together_lost
+from fanplan.data.stream.flows import Lost, SentBatch, count_sound, read_changes, together_lost
 from fanplan.data.stream.interest import (
     CHANGES,
     Interest,
@@ -193,7 +193,7 @@ class Following:
         self, files: Sequence[Path], folder: Path, interest: Interest
     ) -> tuple[Flows, set[str], Lost]:
         """Flows of a batch by window, topics that are not known, and what was set apart."""
-        batch, window = Sent(folder, files, self.state.work / "counted"), self.params.window
+        batch, window = SentBatch(folder, files, self.state.work / "counted"), self.params.window
         spark, new = self.engine.session(), set[str]()
         counted, lost = count_sound(spark, batch, self.description, interest, window)
 

@@ -22,7 +22,7 @@ from fanplan.core.options import Command
 from fanplan.core.stop import Watch
 from fanplan.data.dataset import Dataset
 from fanplan.data.engine import Engine
-from fanplan.data.ingest.store import link
+from fanplan.data.ingest.store import link_file
 from fanplan.data.reader import read_stage
 from fanplan.layers import commands
 from fanplan.layers.layer import Layer
@@ -183,7 +183,7 @@ def write_version(
     """
     if not out.exists():
         with whole_folder(out, VERSION) as folder:
-            shutil.copytree(dataset, folder / "dataset", copy_function=link)
+            shutil.copytree(dataset, folder / "dataset", copy_function=link_file)
             new = save_layers(made.sections, folder / "dataset", folder / "plan")
             steps = diff_plans(load_plan(old), new, folder / "dataset", STEPS_OF)
             # Where it is written now is not where it will be.

@@ -21,7 +21,7 @@ from fanplan.core.hashes import SEAL, content_hash, sealed
 from fanplan.core.tables import Table, arrow_schema
 from fanplan.data import tables
 from fanplan.data.build import equal_audiences
-from fanplan.data.ingest.store import link
+from fanplan.data.ingest.store import link_file
 from fanplan.data.integrity import MANIFEST, read_record, write_record
 from fanplan.data.reader import read_stage
 from fanplan.data.signatures import WORDS, as_words
@@ -35,7 +35,7 @@ PLANNED = ("flows", "classes", "subscribers")
 def write_snapshot(rates: Rates, interest: Interest, seconds: float, out: Path) -> None:
     """The dataset of a window of ``seconds``."""
     with whole_folder(out, DATASET, replace=True) as folder:
-        shutil.copytree(interest.path, folder, dirs_exist_ok=True, copy_function=link)
+        shutil.copytree(interest.path, folder, dirs_exist_ok=True, copy_function=link_file)
         told = json.loads((interest.path / MANIFEST).read_text(encoding="utf-8"))
         (folder / MANIFEST).unlink()
         flows, classes = flow_tables(rates, interest)

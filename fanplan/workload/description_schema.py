@@ -27,13 +27,13 @@ Text = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, Field(ge=1)]
 
 
-class Keys(BaseModel):
+class Strict(BaseModel):
     """A table of the file: no unknown keys, no conversion between types, no NaN or infinity."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
-class TopKeys(Keys):
+class TopKeys(Strict):
     name: Text | None = None
     topic_syntax: TopicSyntax = "exact"
     rates: RateSource | None = None
@@ -49,7 +49,7 @@ class TopKeys(Keys):
     topics: dict[str, Any] = {}
 
 
-class WorkloadLimits(Keys):
+class WorkloadLimits(Strict):
     """Bounds on one filter's boxes, one field's characters and one topic's grid cells."""
 
     model_config = ConfigDict(frozen=True)
@@ -59,7 +59,7 @@ class WorkloadLimits(Keys):
     max_cells: Count = 1_000_000
 
 
-class AttributeKind(Keys):
+class AttributeKind(Strict):
     """The key that decides which others there are."""
 
     model_config = ConfigDict(extra="ignore")
@@ -67,24 +67,24 @@ class AttributeKind(Keys):
     type: Literal["number", "category"]
 
 
-class NumberKeys(Keys):
+class NumberKeys(Strict):
     type: Literal["number"]
     min: float
     max: float
     unit: str = ""
 
 
-class CategoryKeys(Keys):
+class CategoryKeys(Strict):
     type: Literal["category"]
     values: Annotated[list[Text], Field(min_length=1)]
 
 
-class TopicKeys(Keys):
+class TopicKeys(Strict):
     attributes: list[Text] = []
     grid: dict[str, Count] = {}
 
 
-K = TypeVar("K", bound=Keys)
+K = TypeVar("K", bound=Strict)
 
 # What was expected, by pydantic's name of the error; the braces are filled from its context.
 EXPECTED = {
@@ -151,7 +151,7 @@ def _key(key: str) -> str:
     return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else toml_string(key)
 
 
-def _problem(error: ErrorDetails, path: tuple[str, ...], keys: type[Keys]) -> Problem:
+def _problem(error: ErrorDetails, path: tuple[str, ...], keys: type[Strict]) -> Problem:
     place = (*path, *error["loc"])
     if error["type"] == "extra_forbidden":
         key = str(place[-1])

@@ -92,7 +92,7 @@ class TimeFormat:
 def read_format(format: str) -> TimeFormat:
     """What a format of `strptime` means; `problems_with_format` says whether it can be read."""
     letters = letters_of(format)
-    parts = [part_of(match, format) for match in PART.finditer(format)]
+    parts = [format_part(match, format) for match in PART.finditer(format)]
     return TimeFormat(
         pattern="".join(pattern for pattern, _ in parts),
         text=f"^{''.join(text for _, text in parts)}$",
@@ -105,7 +105,7 @@ def letters_of(format: str) -> list[str]:
     return [match[2] for match in PART.finditer(format) if match[2] is not None]
 
 
-def part_of(match: re.Match[str], format: str) -> tuple[str, str]:
+def format_part(match: re.Match[str], format: str) -> tuple[str, str]:
     """A part of a format as pattern and as text."""
     if match[1] is not None:
         literal = match[1].replace("%%", "%")
@@ -182,7 +182,7 @@ class Moment:
 
 
 @dataclass(frozen=True)
-class Observed:
+class Span:
     """The first and the last moment that something was published."""
 
     first: Moment

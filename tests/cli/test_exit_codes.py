@@ -32,7 +32,7 @@ from fanplan.cli import app
 from fanplan.cli.failed import as_our_error
 from fanplan.cli.main import heard_again
 from fanplan.core.errors import InputError, MachineError, Problem
-from fanplan.core.failures import in_words
+from fanplan.core.failures import explained
 from fanplan.core.owned import sweep
 from fanplan.core.stop import Heard, Terminated, ended_by_term, interrupt
 
@@ -203,15 +203,15 @@ def test_a_defect_is_a_sentence_with_a_file(
 
 def test_what_python_and_the_kernel_raise_is_told_apart() -> None:
     for code in (errno.ENOSPC, errno.EMFILE, errno.EIO, errno.EADDRINUSE):
-        assert isinstance(in_words(OSError(code, "x", "file")), MachineError)
+        assert isinstance(explained(OSError(code, "x", "file")), MachineError)
     for code in (errno.ENOTDIR, errno.ENAMETOOLONG, errno.EROFS, errno.ELOOP):
-        assert isinstance(in_words(OSError(code, "x", "file")), InputError)
-    assert isinstance(in_words(MemoryError()), MachineError)
+        assert isinstance(explained(OSError(code, "x", "file")), InputError)
+    assert isinstance(explained(MemoryError()), MachineError)
     with pytest.raises(ValueError, match=r"too big|dimension") as found:
         np.empty(1 << 62)
-    assert isinstance(in_words(found.value), MachineError)
-    assert in_words(KeyError("x")) is None
-    assert isinstance(in_words(Py4JNetworkError("Error while sending or receiving")), MachineError)
+    assert isinstance(explained(found.value), MachineError)
+    assert explained(KeyError("x")) is None
+    assert isinstance(explained(Py4JNetworkError("Error while sending or receiving")), MachineError)
 
 
 def test_a_signal_that_got_lost_in_a_finaliser_is_still_the_reason(

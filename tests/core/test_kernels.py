@@ -18,7 +18,7 @@ from numba.core.dispatcher import Dispatcher
 from fanplan import data as pipeline
 from fanplan import papers
 from fanplan.core import kernels
-from fanplan.core.kernels import locked
+from fanplan.core.kernels import lock_held
 
 PROCESS = """
 import sys
@@ -184,7 +184,7 @@ def stand_in(folder: Path) -> SimpleNamespace:
 
 def test_a_lock_ends_with_the_work_though_a_fork_has_it_open(tmp_path: Path) -> None:
     until, end = os.pipe()
-    with locked(stand_in(tmp_path)):
+    with lock_held(stand_in(tmp_path)):
         if (child := os.fork()) == 0:
             os.close(end)
             os.read(until, 1)
@@ -200,10 +200,10 @@ def test_who_holds_a_lock_for_ever_is_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kernels, "PATIENCE", 0.1)
-    with locked(stand_in(tmp_path)):
+    with lock_held(stand_in(tmp_path)):
         pass
     (lock,) = tmp_path.glob("*.lock")
     with lock.open("w") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
-        with locked(stand_in(tmp_path)):
+        with lock_held(stand_in(tmp_path)):
             pass

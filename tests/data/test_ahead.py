@@ -28,7 +28,7 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
         monkeypatch.delenv(name, raising=False)
     java.cache().mkdir(parents=True)
     yield
-    ahead.end()
+    ahead.end_begun()
 
 
 def start(folder: Path, text: str) -> None:
@@ -41,7 +41,7 @@ def keep_one(folder: Path) -> None:
     """Keep how a process was called, which stands for a JVM."""
     start(folder, "few")
     process = owned.started([SLEEP, "600"], env=os.environ | {"ADDED": "1"})
-    ahead.keep(process, folder)
+    ahead.keep_start(process, folder)
     owned.killed(process)
 
 
@@ -53,7 +53,7 @@ def workload(folder: Path) -> str:
 
 def test_what_is_kept_is_called_again_in_another_folder(tmp_path: Path) -> None:
     keep_one(tmp_path / "first")
-    kept = ahead.kept()
+    kept = ahead.kept_start()
     assert kept is not None
     assert (kept.words, kept.files) == ([SLEEP, "600"], {"spark.conf": "few in {folder}"})
     assert kept.added["ADDED"] == "1"
@@ -72,19 +72,19 @@ def test_other_settings_are_not_called_so(tmp_path: Path) -> None:
 def test_what_a_user_sets_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--conf a=secret pyspark-shell")
     keep_one(tmp_path / "first")
-    assert ahead.kept() is None
+    assert ahead.kept_start() is None
 
 
 def test_a_command_that_ingests_begins_and_its_session_takes_it(tmp_path: Path) -> None:
     keep_one(tmp_path / "first")
     ahead.begin(["ingest", workload(tmp_path / "desk"), "--out", "dataset"])
-    folder = ahead.folder()
+    folder = ahead.begun_folder()
     assert folder is not None
     assert (folder / "spark.conf").read_text() == f"few in {folder}"
     process = ahead.taken(folder)
     assert process is not None
     assert process.poll() is None
-    assert ahead.folder() is None
+    assert ahead.begun_folder() is None
     owned.killed(process)
     owned.release(folder)
 
@@ -96,7 +96,7 @@ def test_what_no_session_takes_is_ended(how: str, tmp_path: Path) -> None:
     assert ahead._begun is not None
     process, folder = ahead._begun.process, ahead._begun.folder
     if how == "nobody":
-        ahead.end()
+        ahead.end_begun()
         assert not folder.exists()
     else:
         start(folder, "many")
@@ -108,22 +108,22 @@ def test_what_no_session_takes_is_ended(how: str, tmp_path: Path) -> None:
 def test_only_commands_that_surely_need_it_for_few_rows_begin(tmp_path: Path) -> None:
     desk, dataset = workload(tmp_path / "desk"), workload(tmp_path / "dataset")
     (tmp_path / "dataset" / "manifest.json").touch()
-    assert ahead.wanted(["ingest", desk])
-    assert ahead.wanted(["design", desk, "--channels", "2"])
-    assert ahead.wanted(["design", dataset, "--channels", "2"])
-    assert ahead.wanted(["replay", "plan", dataset])
-    assert ahead.wanted(["demo"])
+    assert ahead.wants_spark(["ingest", desk])
+    assert ahead.wants_spark(["design", desk, "--channels", "2"])
+    assert ahead.wants_spark(["design", dataset, "--channels", "2"])
+    assert ahead.wants_spark(["replay", "plan", dataset])
+    assert ahead.wants_spark(["demo"])
     # A complete dataset needs no Spark, and other Sparks are not started here.
     (tmp_path / "dataset" / "senders").mkdir()
-    assert not ahead.wanted(["design", dataset])
-    assert not ahead.wanted(["ingest", desk, "--out", dataset])
-    assert not ahead.wanted(["ingest", desk, "--master", "spark://somewhere"])
-    assert not ahead.wanted(["ingest", desk, "--help"])
-    assert not ahead.wanted(["ingest", str(tmp_path / "missing")])
-    assert not ahead.wanted(["show", desk])
-    assert not ahead.wanted([])
+    assert not ahead.wants_spark(["design", dataset])
+    assert not ahead.wants_spark(["ingest", desk, "--out", dataset])
+    assert not ahead.wants_spark(["ingest", desk, "--master", "spark://somewhere"])
+    assert not ahead.wants_spark(["ingest", desk, "--help"])
+    assert not ahead.wants_spark(["ingest", str(tmp_path / "missing")])
+    assert not ahead.wants_spark(["show", desk])
+    assert not ahead.wants_spark([])
     os.truncate(tmp_path / "desk" / "subscriptions.csv", ahead.FEW_BYTES + 1)
-    assert not ahead.wanted(["ingest", desk])
+    assert not ahead.wants_spark(["ingest", desk])
 
 
 # ---- workers

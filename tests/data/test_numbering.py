@@ -23,7 +23,7 @@ def rows_of(spark: SparkSession, count: int) -> DataFrame:
 
 @pytest.mark.parametrize("count", [0, 1, ROWS])
 def test_numbers_are_those_of_one_task(spark: SparkSession, tmp_path: Path, count: int) -> None:
-    sizes.fit(spark, None)
+    sizes.fit_session(spark, None)
     rows, order = rows_of(spark, count), (F.desc("first"), "second")
     found = numbered(rows, "number", *order, aside=tmp_path / "aside")
     alone = rows.withColumn("number", dense_number(*order))
@@ -33,7 +33,7 @@ def test_numbers_are_those_of_one_task(spark: SparkSession, tmp_path: Path, coun
 
 
 def test_numbers_are_the_same_for_any_number_of_tasks(spark: SparkSession, tmp_path: Path) -> None:
-    sizes.fit(spark, None)
+    sizes.fit_session(spark, None)
     asked = ("spark.sql.adaptive.enabled", "spark.sql.shuffle.partitions")
     before = {key: str(spark.conf.get(key)) for key in asked}
     found = {}
@@ -53,10 +53,10 @@ def test_numbers_are_the_same_for_any_number_of_tasks(spark: SparkSession, tmp_p
 
 
 def test_few_rows_stay_together(spark: SparkSession, tmp_path: Path) -> None:
-    sizes.fit(spark, 10)
+    sizes.fit_session(spark, 10)
     try:
         found = numbered(rows_of(spark, 10), "number", "second", aside=tmp_path / "aside")
         assert sorted(row["number"] for row in found.collect()) == list(range(10))
     finally:
-        sizes.fit(spark, None)
+        sizes.fit_session(spark, None)
     assert not (tmp_path / "aside").exists()

@@ -18,9 +18,9 @@ from fanplan.core.errors import InputError
 from fanplan.core.stop import Terminated
 from fanplan.data import server, serving
 from fanplan.data import spark as sparks
-from fanplan.data.frames import write_workload
+from fanplan.data.frames import write_frames
 from fanplan.data.ingest.code import code_key
-from fanplan.data.server import Server, birth
+from fanplan.data.server import Standby, birth
 
 
 @pytest.fixture(autouse=True)
@@ -36,10 +36,12 @@ def process() -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
-def told(process: subprocess.Popen[bytes], code: str | None = None) -> Server:
+def told(process: subprocess.Popen[bytes], code: str | None = None) -> Standby:
     """A server that is told of, with that process."""
     server.folder().mkdir(parents=True)
-    found = Server(process.pid, birth(process.pid) or "", free_port(), "secret", code or code_key())
+    found = Standby(
+        process.pid, birth(process.pid) or "", free_port(), "secret", code or code_key()
+    )
     found.write()
     return found
 
@@ -61,7 +63,7 @@ def test_a_server_whose_process_is_gone_is_forgotten(process: subprocess.Popen[b
 
 def test_a_process_that_took_its_number_is_not_it(process: subprocess.Popen[bytes]) -> None:
     found = told(process)
-    Server(found.pid, "another time", found.port, found.token, found.code).write()
+    Standby(found.pid, "another time", found.port, found.token, found.code).write()
     assert server.stop() is None
     assert process.poll() is None
 
@@ -71,7 +73,7 @@ def test_a_server_of_other_sources_or_that_does_not_answer_is_not_used(
 ) -> None:
     assert told(process).current
     assert server.address() is None
-    told_again = Server(**{**vars(server.known() or told(process)), "code": "older"})
+    told_again = Standby(**{**vars(server.known() or told(process)), "code": "older"})
     told_again.write()
     assert server.known() == told_again
     assert not told_again.current
@@ -132,7 +134,7 @@ def fanplan(*words: str | Path) -> str:
 
 
 def test_commands_use_the_spark_that_stays(tmp_path: Path) -> None:
-    write_workload(TABLES, tmp_path / "workload", DESCRIPTION)
+    write_frames(TABLES, tmp_path / "workload", DESCRIPTION)
     fanplan("spark", "start")
     try:
         status = json.loads(fanplan("spark", "status", "--json"))

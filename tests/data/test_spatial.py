@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from fanplan.core.tables import arrow_schema
 from fanplan.data import tables
-from fanplan.data.ingest.exact import Selectors, exact_audiences
+from fanplan.data.ingest.exact import SelectorData, exact_audiences
 from fanplan.data.ingest.joins import (
     JoinLimits,
     PointFiles,
@@ -203,7 +203,7 @@ def test_exact_audiences_are_the_same_in_tiles(spark: SparkSession, tmp_path: Pa
     )
     points = [(0, 7, *map(float, p)) for p in draw.random((60, 2)).round(3)]
     frame = spark.createDataFrame(points, "topic_id int, bytes long, x0 double, x1 double")
-    selectors = Selectors(str(tmp_path / "regions"), str(tmp_path / "people"), "tiles", 2)
+    selectors = SelectorData(str(tmp_path / "regions"), str(tmp_path / "people"), "tiles", 2)
     few = JoinLimits(replicated_boxes=1, tile_boxes=5, tile_points=10)
     found = [
         {tuple(r["cell"]): r.asDict() for r in exact_audiences(frame, selectors, limits).collect()}

@@ -31,7 +31,7 @@ from fanplan.layers.overlay.record import OverlayRecord
 from fanplan.layers.overlay.report import spreads
 from fanplan.layers.registry import load_plan
 from fanplan.plan.findings import Findings
-from fanplan.plan.seal import write_record
+from fanplan.plan.seal import write_plan_record
 
 FLOW_WORDS = ("flow", "rate", "description")
 
@@ -232,7 +232,7 @@ def test_a_plan_that_does_not_hold_is_refused(
     """Sealed again after the edit, it is the check against the dataset that finds it out."""
     record = load_plan(copy).record
     wrong = record.sections["channels"].model_copy(update={"cost": 1.0})
-    write_record(record.model_copy(update={"sections": {"channels": wrong}}), copy)
+    write_plan_record(record.model_copy(update={"sections": {"channels": wrong}}), copy)
     fanplan.report(copy, tmp_path / "trusting")
     with pytest.raises(CheckError, match=r"is not reported: .*cost"):
         fanplan.report(copy, tmp_path / "out", workload=world.dataset)
@@ -245,7 +245,7 @@ def test_other_input_is_refused(world: ReportWorld, copy: Path, tmp_path: Path) 
         fanplan.report(copy, tmp_path / "out", workload=changed)
     record = load_plan(copy).record
     elsewhere = record.input.model_copy(update={"key": "another"})
-    write_record(record.model_copy(update={"input": elsewhere}), copy)
+    write_plan_record(record.model_copy(update={"input": elsewhere}), copy)
     with pytest.raises(InputError, match="was planned for other input than"):
         fanplan.report([world.plans[1], copy], tmp_path / "out")
 

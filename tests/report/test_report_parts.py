@@ -24,7 +24,7 @@ from fanplan.page.bars import bars_of
 from fanplan.page.charts import share_steps
 from fanplan.page.content import MOST_ROWS, Listing, Picture, Section
 from fanplan.page.details import packed, plan_things
-from fanplan.page.network import DrawnBroker, DrawnLink, network, radial
+from fanplan.page.network import DrawnBroker, DrawnLink, network_drawing, radial
 from fanplan.page.saving import Saving, Step
 from fanplan.page.sections import glossary
 from fanplan.page.svg import tag
@@ -33,7 +33,7 @@ from fanplan.verbs.report import render
 
 def test_hostile_words_are_harmless_everywhere() -> None:
     picture = Picture(
-        HOSTILE, HOSTILE, network(HOSTILE, [DrawnBroker(HOSTILE, 1, HOSTILE)], []), HOSTILE
+        HOSTILE, HOSTILE, network_drawing(HOSTILE, [DrawnBroker(HOSTILE, 1, HOSTILE)], []), HOSTILE
     )
     listing = Listing(HOSTILE, HOSTILE, [HOSTILE], [[HOSTILE]], HOSTILE)
     facts = [(HOSTILE, HOSTILE)]
@@ -78,7 +78,7 @@ def test_a_large_plan_gives_a_small_page(
     wanted = wanted_pairs(truth, decisions, truth.messages)
     told = things.ChannelThings(Path(), record, truth, decisions, wanted, None)
     links = [DrawnLink(int(random.integers(i)), i, 1.0, f"link {i}") for i in range(1, 1000)]
-    tree = network("tree", [DrawnBroker(f"b{i}", i, f"b{i}") for i in range(1000)], links)
+    tree = network_drawing("tree", [DrawnBroker(f"b{i}", i, f"b{i}") for i in range(1000)], links)
     assert tree.count("<circle") == 1000
     pictures = matrix_pictures("m", truth, decisions)
     opens = packed([("plan", plan_things(told.shelves()))])

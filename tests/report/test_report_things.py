@@ -33,7 +33,7 @@ from fanplan.layers.registry import load_plan
 from fanplan.page.content import Listing
 from fanplan.page.details import MOST_PAIRS, Fact, Related, Shelf, longest, packed, plan_things
 from fanplan.page.map import ground_of, land
-from fanplan.page.network import WIDTH, DrawnBroker, network
+from fanplan.page.network import WIDTH, DrawnBroker, network_drawing
 from fanplan.page.numbers import rate, rate_time
 from fanplan.plan.findings import Findings
 
@@ -273,7 +273,7 @@ def test_few_rows_are_not_searched(rows: int, searched: bool) -> None:
 def test_names_of_brokers_do_not_overlap() -> None:
     """Those without room are hidden until somebody looks closer."""
     crowd = [DrawnBroker(f"a long name of broker {i}", 1 + i % 3, "") for i in range(120)]
-    drawn = network("crowd", crowd, [])
+    drawn = network_drawing("crowd", crowd, [])
     boxes = []
     for x, y, class_, name in re.findall(
         r'<text x="([-\d.]+)" y="([-\d.]+)" class="(name[^"]*)"[^>]*>([^<]*)<', drawn

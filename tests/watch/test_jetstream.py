@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from fanplan.core.errors import FanplanError, InputError
-from fanplan.data.stream.nats import Place, Range, Reader, gaps_told, line_of
+from fanplan.data.stream.nats import Place, Range, RangeReader, gaps_told, line_of
 from fanplan.systems.nats.servers import server_program
 from fanplan.watching.watch import workload_of
 
@@ -60,7 +60,7 @@ async def deleted(server: str, stream: str, number: int) -> None:
 
 def test_every_message_is_read_once_however_it_is_divided(server: str) -> None:
     asyncio.run(filled(server, "all", 1_300))
-    reader = Reader(Place(server, "all"))
+    reader = RangeReader(Place(server, "all"))
     start, end = reader.initialOffset(), reader.latestOffset({"next": 1}, ReadAllAvailable())
     assert (start, end) == ({"next": 1}, {"next": 1_301})
     parts = [Range(1, 1_100), Range(1_100, 1_101), Range(1_101, 1_301)]
@@ -75,7 +75,7 @@ def test_every_message_is_read_once_however_it_is_divided(server: str) -> None:
 def test_a_gap_is_an_error(server: str) -> None:
     asyncio.run(filled(server, "gap", 20))
     asyncio.run(deleted(server, "gap", 7))
-    reader = Reader(Place(server, "gap"))
+    reader = RangeReader(Place(server, "gap"))
     with pytest.raises(RuntimeError, match="message 7 of the stream is not there any more"):
         list(reader.read(Range(1, 21)))
 

@@ -24,7 +24,7 @@ from fanplan.data.dataset import Dataset
 from fanplan.data.engine import Engine
 from fanplan.data.ingest import store as stages
 from fanplan.data.ingest.cells import GridRef, with_cells
-from fanplan.data.ingest.exact import Selectors, with_signatures
+from fanplan.data.ingest.exact import SelectorData, with_signatures
 from fanplan.data.reader import Manifest, read_manifest, verified
 from fanplan.data.sizes import read_folder
 from fanplan.data.spark import settle
@@ -40,7 +40,7 @@ def placed(points: DataFrame, dataset: Path, manifest: Manifest) -> DataFrame:
     if not (manifest.matched and manifest.dimensions):
         return with_cells(points, grid_of(dataset, manifest))
     regions, subscribers = (str(verified(dataset, name)) for name in ("regions", "subscribers"))
-    selectors = Selectors(regions, subscribers, manifest.key, manifest.dimensions)
+    selectors = SelectorData(regions, subscribers, manifest.key, manifest.dimensions)
     return with_signatures(points, selectors)
 
 
@@ -91,7 +91,7 @@ class Derived:
     def scratch(self) -> Iterator[Path]:
         """A folder of a name that was never used: workers remember what they read by its path."""
         for left in self.dataset.glob(".*.tmp"):
-            sweep(left)
+            sweep_work(left)
         folder = self.dataset / f".{uuid.uuid4().hex}.tmp"
         with locked(folder):
             folder.mkdir()
@@ -102,7 +102,7 @@ class Derived:
                 remove(folder)
 
 
-def sweep(folder: Path) -> None:
+def sweep_work(folder: Path) -> None:
     """Remove the work of a run that died; that of one that lives is locked."""
     with suppress(InputError), locked(folder):
         remove(folder)

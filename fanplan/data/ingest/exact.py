@@ -37,7 +37,7 @@ from fanplan.data.signatures import WORDS, Hashes, as_words, name_hashes, signat
 
 
 @dataclass(frozen=True)
-class Selectors:
+class SelectorData:
     """Where the regions and subscribers of a dataset lie: all that a task needs to find flows.
 
     A worker keeps the names' hashes for as long as it lives, so the key must tell subscribers
@@ -62,7 +62,7 @@ def load_hashes(path: str, _key: str) -> Hashes:
 
 
 def exact_audiences(
-    points: DataFrame, selectors: Selectors, limits: JoinLimits = DEFAULT
+    points: DataFrame, selectors: SelectorData, limits: JoinLimits = DEFAULT
 ) -> DataFrame:
     """One row per topic and audience: its signature, traffic, subscribers and extent.
 
@@ -92,7 +92,7 @@ def _one_audience() -> Column:
     return F.when(first == last, first).otherwise(clash).alias("subscribers")
 
 
-def _flow_batches(selectors: Selectors, index: BoxIndex, chunks: Chunks) -> Batches:
+def _flow_batches(selectors: SelectorData, index: BoxIndex, chunks: Chunks) -> Batches:
     """The audiences seen in each chunk, each once, with their traffic."""
     hashes = selectors.hashes()
     for chunk in audience_slices(index, chunks):
@@ -149,7 +149,7 @@ def extents(group: Longs, groups: int, x: Floats) -> tuple[Floats, Floats]:
     return low, high
 
 
-def with_signatures(points: DataFrame, selectors: Selectors) -> DataFrame:
+def with_signatures(points: DataFrame, selectors: SelectorData) -> DataFrame:
     """Points with the signature of their audience in a column ``cell``; empty for plain topics."""
     schema = T.StructType([*points.schema, T.StructField("cell", T.ArrayType(T.IntegerType()))])
     answer = partial(_signed_batches, selectors, points.columns)
@@ -157,7 +157,7 @@ def with_signatures(points: DataFrame, selectors: Selectors) -> DataFrame:
 
 
 def _signed_batches(
-    selectors: Selectors, keep: list[str], index: BoxIndex, chunks: Chunks
+    selectors: SelectorData, keep: list[str], index: BoxIndex, chunks: Chunks
 ) -> Batches:
     for chunk in chunks:
         # A topic without attributes has no coordinate at all.

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from fanplan.core.errors import NAMED, InputError, Problem
-from fanplan.core.failures import in_words
+from fanplan.core.failures import explained
 from fanplan.core.folder import DATASET, claimed, require_room
 from fanplan.core.progress import Progress
 from fanplan.core.tables import Table
@@ -122,7 +122,7 @@ def naming_files(sources: Collection[TableSource]) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError, ConnectionError) as error:
-        raise in_words(error) or as_input_error(error, sources) or error from error
+        raise explained(error) or as_input_error(error, sources) or error from error
 
 
 def key_of(*parts: str) -> str:

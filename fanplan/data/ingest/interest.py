@@ -29,7 +29,7 @@ from fanplan.data.ingest.cells import (
     with_cells,
     with_topic_ids,
 )
-from fanplan.data.ingest.exact import Selectors, exact_audiences
+from fanplan.data.ingest.exact import SelectorData, exact_audiences
 from fanplan.data.ingest.grid import atomic_grid, quantile_grid, uniform_grid
 from fanplan.data.ingest.joins import join_audiences, join_hits, join_wants
 from fanplan.data.ingest.regions import (
@@ -44,7 +44,7 @@ from fanplan.data.ingest.store import Stage
 from fanplan.data.numbering import numbered
 from fanplan.data.sizes import gathered, kept, ordered
 from fanplan.workload.description_schema import GridKind
-from fanplan.workload.times import LEAST_SECONDS, Observed
+from fanplan.workload.times import LEAST_SECONDS, Span
 
 SALTS = range(4)
 """Seeds of the hash, tried in turn until no two audiences share one."""
@@ -58,7 +58,7 @@ class Inputs:
     topics: Stage
     patterns: Stage
     filters: Stage
-    observed: Observed | None = None
+    observed: Span | None = None
 
 
 @dataclass(frozen=True)
@@ -271,7 +271,7 @@ def require_cells_within(run: IngestRun, laid: Stage, inputs: Inputs) -> None:
 def exact_stages(run: IngestRun, inputs: Inputs, built: Mapping[str, Stage]) -> dict[str, Stage]:
     """Who wants each publication, and the ends of the domains."""
     regions, published = built["regions"], inputs.tables["publications"]
-    selectors = Selectors(
+    selectors = SelectorData(
         str(regions.path),
         str(built["subscribers"].path),
         built["subscribers"].key,
@@ -294,7 +294,7 @@ def exact_stages(run: IngestRun, inputs: Inputs, built: Mapping[str, Stage]) -> 
     return {"grid": grid_stage(run, inputs, built, "exact"), "audiences": heard}
 
 
-def heard_topics(publications: DataFrame, plain: DataFrame, selectors: Selectors) -> DataFrame:
+def heard_topics(publications: DataFrame, plain: DataFrame, selectors: SelectorData) -> DataFrame:
     """The audiences of plain topics with traffic: one each."""
     traffic = measured_traffic(publications, plain, GridRef("", "", 0, 0))
     points, keep = cell_points(traffic, selectors.dimensions), traffic.columns

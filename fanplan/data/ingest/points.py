@@ -15,7 +15,7 @@ from fanplan.data.sizes import small_table
 from fanplan.data.tables import coordinates
 from fanplan.workload.description import Description
 from fanplan.workload.space import CategoryAttribute, NumberAttribute
-from fanplan.workload.times import Moment, Observed
+from fanplan.workload.times import Moment, Span
 from fanplan.workload.topics import MQTT_MAX_BYTES, TopicSyntax, is_pattern, to_regex
 
 PUBLISHED = ("time", "zone", "publisher", "topic", "bytes")
@@ -44,14 +44,14 @@ def to_points(publications: DataFrame, description: Description) -> DataFrame:
     return rows.select(*PUBLISHED, *named, *ANNOTATIONS)
 
 
-def observed_times(points: DataFrame) -> Observed | None:
+def observed_times(points: DataFrame) -> Span | None:
     """When the first and the last were published; None if nothing says when."""
     moment = F.struct("time", "zone")
     timed = points.filter(F.col("time").isNotNull())
     found = timed.agg(F.min(moment).alias("first"), F.max(moment).alias("last")).collect()[0]
     if found["first"] is None:
         return None
-    return Observed(Moment(*found["first"]), Moment(*found["last"]))
+    return Span(Moment(*found["first"]), Moment(*found["last"]))
 
 
 # ---- topics

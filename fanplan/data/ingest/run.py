@@ -15,7 +15,7 @@ from fanplan.data.quarantine import LossRule
 from fanplan.data.read.plain import Plainly
 from fanplan.data.read.rows import read_rows
 from fanplan.data.read.sources import TableSource
-from fanplan.data.sizes import WIDE_BYTES, fit, is_small
+from fanplan.data.sizes import WIDE_BYTES, fit_session, is_small
 from fanplan.workload.description import Description, to_toml
 
 
@@ -60,7 +60,7 @@ class IngestRun:
     ) -> Stage:
         """A stage of ours: its key follows from its inputs and parameters."""
         keys = [item.key for item in inputs]
-        fit(self.spark, self.seen(sum(item.rows for item in inputs)))
+        fit_session(self.spark, self.seen(sum(item.rows for item in inputs)))
         return self.store.run(table, params={"": params}, inputs=keys, build=build)
 
     def table_stage(
@@ -77,7 +77,7 @@ class IngestRun:
         Files that are in the folder ``plain`` once it is built are kept rows too.
         """
         source = self.sources[given.name]
-        fit(self.spark, self.seen(source.rows + sum(stage.rows for stage in inputs)))
+        fit_session(self.spark, self.seen(source.rows + sum(stage.rows for stage in inputs)))
         return self.store.run(
             kept or given,
             params={"": self.reading},

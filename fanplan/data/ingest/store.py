@@ -179,7 +179,7 @@ class StageStore:
         remove(here)
         if is_whole(self.out / name, key):
             with aside(here) as copy:
-                shutil.copytree(self.out / name, copy, copy_function=link)
+                shutil.copytree(self.out / name, copy, copy_function=link_file)
             return True
         return False
 
@@ -295,7 +295,7 @@ def same_text(path: Path, text: str) -> bool:
     return path.is_file() and path.read_text(encoding="utf-8") == text
 
 
-def link(source: str, target: str) -> None:
+def link_file(source: str, target: str) -> None:
     """A second name for a file, which nobody changes; a copy where links are not possible."""
     try:
         os.link(source, target)

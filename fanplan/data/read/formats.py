@@ -125,12 +125,12 @@ class Rows:
 def read_splits(splits: Iterable[Split], layout: Layout) -> Iterator[pa.RecordBatch]:
     """All rows of some splits; a file that cannot be read is named."""
     for split in splits:
-        with naming(split):
+        with naming_split(split):
             yield from read_split(split, layout)
 
 
 @contextmanager
-def naming(split: Split) -> Iterator[None]:
+def naming_split(split: Split) -> Iterator[None]:
     """What goes wrong with a split names its file."""
     try:
         yield
@@ -144,10 +144,10 @@ def read_split(split: Split, layout: Layout) -> Iterator[pa.RecordBatch]:
     """All rows of a split, in order, a few MB at a time."""
     read = {"csv": csv_rows, "json": json_rows, "parquet": parquet_rows}[split.format]
     for rows in read(split, layout):
-        yield finished(rows, split, layout)
+        yield finished_rows(rows, split, layout)
 
 
-def finished(rows: Rows, split: Split, layout: Layout) -> pa.RecordBatch:
+def finished_rows(rows: Rows, split: Split, layout: Layout) -> pa.RecordBatch:
     """Rows whose values are read, as a task delivers them."""
     take_attributes(rows, layout)
     limit_lengths(rows, layout)
@@ -199,12 +199,12 @@ def line_rows(block: bytes, ends: np.ndarray, numbers: np.ndarray) -> Rows:
     lines = pc.ascii_rtrim(lines, characters="\r\n")
     filled = pc.not_equal(pc.binary_length(lines), 0)
     rows = Rows(numbers[np.asarray(filled)], lines.filter(filled), {})
-    rows.raw = readable(rows.raw, rows)
+    rows.raw = readable_texts(rows.raw, rows)
     rows.fault(pc.match_substring(rows.raw, "\0"), lambda i: "the line has a null character")
     return rows
 
 
-def readable(texts: pa.Array, rows: Rows) -> pa.Array:
+def readable_texts(texts: pa.Array, rows: Rows) -> pa.Array:
     """Text that is UTF-8; what is not becomes a fault, and readable as Latin-1."""
     try:
         texts.validate(full=True)
@@ -414,7 +414,7 @@ def unpacked(values: pa.Array) -> pa.Array:
 
 def unpacked_parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """Slices of a batch whose texts take little memory: one packed value may stand in every row."""
-    most = sum(longest(values.dictionary) for values in filter(is_packed, batch.columns))
+    most = sum(longest_text(values.dictionary) for values in filter(is_packed, batch.columns))
     if most * batch.num_rows < PART_BYTES:
         yield batch
         return
@@ -428,7 +428,7 @@ def unpacked_parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield batch.slice(start, stop - start)
 
 
-def longest(texts: pa.Array) -> int:
+def longest_text(texts: pa.Array) -> int:
     return pc.max(pc.binary_length(texts)).as_py() or 0
 
 
@@ -491,7 +491,7 @@ def to_text(values: pa.Array, rows: Rows) -> pa.Array:
     """Values of any Parquet type as text: nested ones as JSON."""
     type_ = values.type
     if is_text(type_):
-        return readable(pc.cast(values, pa.binary()).view(pa.string()), rows)
+        return readable_texts(pc.cast(values, pa.binary()).view(pa.string()), rows)
     if pa.types.is_nested(type_):
         return pa.array(map(nested_text, values.to_pylist(maps_as_pydicts="lossy")), pa.string())
     return pc.cast(values, pa.string())

@@ -118,7 +118,7 @@ class PlainReader:
         path = self.out.folder / f"plain-{number:05d}.parquet"
         with PointFile(path, self.out.made) as file:
             for split in splits:
-                with formats.naming(split):
+                with formats.naming_split(split):
                     yield from self._read_split(split, file)
 
     def _read_split(self, split: Split, file: PointFile) -> Iterator[pa.RecordBatch]:
@@ -127,7 +127,7 @@ class PlainReader:
             return
         read = self._parquet if split.format == "parquet" else self._text
         for rows in read(split, file):
-            yield formats.finished(rows, split, self.layout)
+            yield formats.finished_rows(rows, split, self.layout)
 
     # ---- text
 
@@ -154,7 +154,7 @@ class PlainReader:
         data = np.frombuffer(block, np.uint8)
         kinds = np.array(list(self.kinds.values()), np.int32)
         if split.format == "json":
-            return scan.scan_json(data, begins, ends, keys_of(self.kinds), kinds, ascii_only)
+            return scan.scan_json(data, begins, ends, scan_keys(self.kinds), kinds, ascii_only)
         places = {name: slot for slot, name in enumerate(self.kinds)}
         fields = np.array([places.get(name, -1) for name in split.columns], np.int32)
         return scan.scan_csv(data, begins, ends, fields, kinds, ascii_only)
@@ -215,7 +215,7 @@ class PlainReader:
             fine &= is_missing(values["attributes"])
         axes = [np.full(len(space), np.nan) for _ in range(self.description.dimensions)]
         for name, attribute in self.description.attributes.items():
-            place, right = coordinate(values[name], attribute)
+            place, right = on_axis(values[name], attribute)
             for number, own in enumerate(self.description.spaces):
                 axis = own.axis(name)
                 if axis is not None:
@@ -340,7 +340,7 @@ def how_written(points: pa.Table) -> dict[str, Any]:
 # ---- columns
 
 
-def keys_of(names: Iterable[str]) -> scan.Keys:
+def scan_keys(names: Iterable[str]) -> scan.Keys:
     texts = [name.lower().encode() for name in names]
     starts = np.cumsum([0, *map(len, texts)]).astype(np.int64)
     return scan.Keys(np.frombuffer(b"".join(texts), np.uint8), starts)
@@ -395,7 +395,7 @@ def right_size(values: Mapping[str, Values]) -> Bools:
     return (size.number >= 0) & (size.number <= (np.inf if most is None else most))
 
 
-def coordinate(values: Values, attribute: Attribute) -> tuple[Floats, Bools]:
+def on_axis(values: Values, attribute: Attribute) -> tuple[Floats, Bools]:
     """Where values are on their axis, and whether they are on it. Minus zero becomes zero."""
     if isinstance(attribute, CategoryAttribute):
         known = [attribute.positions.get(text, -1) for text in values.texts.to_pylist()]

@@ -32,7 +32,7 @@ def as_seconds(given: Column, physical: Physical, clock: Clock) -> Column:
     if physical == "string" and clock.format:
         return formatted(given, clock)
     number = as_number(given, physical) / F.lit(PER_SECOND[clock.unit])
-    return F.coalesce(number, iso_8601(given, clock)) if physical == "string" else number
+    return F.coalesce(number, iso_column(given, clock)) if physical == "string" else number
 
 
 def formatted(given: Column, clock: Clock) -> Column:
@@ -43,16 +43,16 @@ def formatted(given: Column, clock: Clock) -> Column:
     return stamp.cast("double") if format.zoned else placed(stamp, clock)
 
 
-def iso_8601(given: Column, clock: Clock) -> Column:
+def iso_column(given: Column, clock: Clock) -> Column:
     """Seconds of an ISO 8601 text, also of one without hyphens and colons."""
-    text = extended(given)
+    text = extended_iso(given)
     stamp = F.when(text.rlike(ISO_8601), text.try_cast("timestamp"))
     if clock.zone is None:
         return stamp.cast("double")
     return F.when(offset_in(text) == "", placed(stamp, clock)).otherwise(stamp.cast("double"))
 
 
-def extended(given: Column) -> Column:
+def extended_iso(given: Column) -> Column:
     """An ISO 8601 text as Spark takes it: with all its signs, and with seconds."""
     text = F.regexp_replace(F.translate(given, "tz,", "TZ."), ISO_BASIC, EXTENDED)
     return F.regexp_replace(text, NO_SECONDS, "$1:00$2")
@@ -89,5 +89,5 @@ def zone_in(given: Column, physical: Physical, clock: Clock, zone: str | None) -
     if clock.format:
         format = read_format(clock.format)
         return F.regexp_extract(given, format.text, 1) if format.zoned else own
-    said = F.coalesce(F.nullif(offset_in(extended(given)), F.lit("")), own)
+    said = F.coalesce(F.nullif(offset_in(extended_iso(given)), F.lit("")), own)
     return F.when(~given.rlike(NUMBER), said)

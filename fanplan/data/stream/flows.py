@@ -29,7 +29,7 @@ from fanplan.core.folder import remove
 from fanplan.core.kernels import compiled
 from fanplan.core.tables import Table, arrow_schema
 from fanplan.data import tables
-from fanplan.data.ingest.exact import Selectors, dense, dense_halves
+from fanplan.data.ingest.exact import SelectorData, dense, dense_halves
 from fanplan.data.ingest.joins import (
     Batches,
     audience_slices,
@@ -65,7 +65,7 @@ SUMS = "messages long, bytes long"
 
 
 @dataclass(frozen=True)
-class Sent:
+class SentBatch:
     """The publications of a batch: files below ``folder``, and a folder to work in."""
 
     folder: Path
@@ -81,7 +81,7 @@ class Lost:
     files: tuple[Problem, ...]
 
 
-def sources_of(
+def batch_sources(
     folder: Path, files: Sequence[Path], table: Table, description: Description
 ) -> tuple[list[TableSource], list[Problem]]:
     """The files of a batch, those of one format together; what cannot be read is told."""
@@ -124,7 +124,7 @@ def read_changes(
 def _read_changes(
     spark: SparkSession, folder: Path, files: Sequence[Path], description: Description
 ) -> tuple[list[dict[str, str]], Lost]:
-    sources, wrong = sources_of(folder, files, CHANGES, description)
+    sources, wrong = batch_sources(folder, files, CHANGES, description)
     found, lost = [], []
     for source in sources:
         rows = read_rows(spark, source, CHANGES, description).fillna("", "filter")
@@ -152,7 +152,11 @@ def together_lost(parts: Sequence[pa.Table]) -> pa.Table:
 
 
 def count_sound(
-    spark: SparkSession, batch: Sent, description: Description, interest: Interest, window: float
+    spark: SparkSession,
+    batch: SentBatch,
+    description: Description,
+    interest: Interest,
+    window: float,
 ) -> tuple[Iterator[pa.Table], Lost]:
     """As `count_flows`; a file that turns out to be damaged in the middle is left out and told."""
     try:
@@ -180,14 +184,18 @@ def damaged(folder: Path, files: Sequence[Path]) -> dict[Path, Problem]:
 
 
 def count_flows(
-    spark: SparkSession, batch: Sent, description: Description, interest: Interest, window: float
+    spark: SparkSession,
+    batch: SentBatch,
+    description: Description,
+    interest: Interest,
+    window: float,
 ) -> tuple[Iterator[pa.Table], Lost]:
     """Flows of a batch by window (see `counted`), a table after the other; a flow may come again.
 
     Rows that are plainly right are counted by the tasks that read them, and what these found is in
     files, from which it comes without a way through the JVM.
     """
-    sources, wrong = sources_of(batch.folder, batch.files, PUBLICATIONS, description)
+    sources, wrong = batch_sources(batch.folder, batch.files, PUBLICATIONS, description)
     remove(batch.work)
     found, lost = [], []
     for number, source in enumerate(sources):
@@ -223,12 +231,12 @@ def by_window(points: DataFrame, interest: Interest, window: float) -> DataFrame
     return found.select([f"least.{name}" if name in axes else name for name in names])
 
 
-def _counted_batches(selectors: Selectors, window: float, batches: Batches) -> Batches:
+def _counted_batches(selectors: SelectorData, window: float, batches: Batches) -> Batches:
     for chunk in chunks_of(batches):
         yield from counted_points(selectors, window, chunk).to_batches()
 
 
-def counted_points(selectors: Selectors, window: float, points: pa.Table) -> pa.Table:
+def counted_points(selectors: SelectorData, window: float, points: pa.Table) -> pa.Table:
     """The flows of publications by window: matched, where a topic has attributes."""
     known, spaces = _load_topics(selectors)
     topic = points["topic"].combine_chunks()
@@ -260,7 +268,7 @@ def counted_points(selectors: Selectors, window: float, points: pa.Table) -> pa.
     return pa.table(columns | {"messages": messages, "bytes": size})
 
 
-def found_signatures(selectors: Selectors, topic: Longs, x: Floats) -> Hashes:
+def found_signatures(selectors: SelectorData, topic: Longs, x: Floats) -> Hashes:
     """The signature of each point's audience; matched some at a time, for memory's sake."""
     index, done = shared_index(selectors.regions, selectors.dimensions), 0
     sign = np.empty((len(topic), 2), np.uint64)
@@ -275,7 +283,7 @@ def found_signatures(selectors: Selectors, topic: Longs, x: Floats) -> Hashes:
 
 
 @lru_cache(maxsize=2)
-def _load_topics(selectors: Selectors) -> tuple[pa.Array, Ints]:
+def _load_topics(selectors: SelectorData) -> tuple[pa.Array, Ints]:
     """Names of the topics of a version, and their spaces."""
     known = read_stage(Path(selectors.regions).parent, "topics").sort_by("topic_id")
     return known["topic"].combine_chunks().cast(pa.string()), known["space"].to_numpy()

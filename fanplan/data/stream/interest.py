@@ -24,7 +24,7 @@ from fanplan.core.errors import InputError, Problem
 from fanplan.core.folder import aside
 from fanplan.core.progress import Progress
 from fanplan.core.tables import Column, Table, arrow_schema
-from fanplan.data.ingest.exact import Selectors
+from fanplan.data.ingest.exact import SelectorData
 from fanplan.data.ingest.ingest import (
     checked_interest,
     filters_meaning,
@@ -72,7 +72,7 @@ CHANGES = Table(
 """A subscription is removed by its subscriber, topic and filter."""
 
 
-def table_of(workload: Path, table: Table) -> TableSource | None:
+def workload_table(workload: Path, table: Table) -> TableSource | None:
     """A table of a workload, whatever lies beside it; None if there is none."""
     problems: list[Problem] = []
     there = [workload / name for name in (table.name, *files_of(table))]
@@ -92,7 +92,7 @@ def table_of(workload: Path, table: Table) -> TableSource | None:
 
 def subscriptions_of(workload: Path) -> TableSource:
     """The subscriptions that a watch begins with."""
-    found = table_of(workload, SUBSCRIPTIONS)
+    found = workload_table(workload, SUBSCRIPTIONS)
     if found is None:
         what = "has no table subscriptions"
         raise InputError(Problem(str(workload), what, "Name the folder of a workload"))
@@ -149,7 +149,7 @@ def compile_interest(
     Who publishes is as the workload says.
     """
     sources = find_sources(table, description.attributes)
-    advertised = table_of(workload, ADVERTISEMENTS)
+    advertised = workload_table(workload, ADVERTISEMENTS)
     if advertised is not None:
         sources[advertised.table] = advertised
     with StageStore(out, progress) as store:
@@ -217,9 +217,9 @@ class Interest:
         self.key = read_manifest(path).key
 
     @property
-    def selectors(self) -> Selectors:
+    def selectors(self) -> SelectorData:
         folder = self.path.absolute()
-        return Selectors(
+        return SelectorData(
             str(folder / "regions"), str(folder / "subscribers"), self.key, self.dimensions
         )
 

@@ -149,7 +149,7 @@ class Range(InputPartition):
     end: int
 
 
-class Reader(DataSourceStreamReader):
+class RangeReader(DataSourceStreamReader):
     """Ranges of sequence numbers."""
 
     def __init__(self, place: Place) -> None:
@@ -188,7 +188,7 @@ class JetStream(DataSource):
         return SCHEMA
 
     def streamReader(self, schema: T.StructType) -> DataSourceStreamReader:  # noqa: ARG002
-        return Reader(Place(self.options["server"], self.options["stream"]))
+        return RangeReader(Place(self.options["server"], self.options["stream"]))
 
 
 def spooled(rows: pa.Table, spool: Path, number: int) -> list[Path]:

@@ -36,7 +36,7 @@ from fanplan.simulation.params import SimulationParams
 from fanplan.simulation.simulate import SimulationResult, require_capacity, run_messages
 from fanplan.simulation.simulated import (
     AssumedLatency,
-    Delivered,
+    Delays,
     Simulated,
     Times,
     choose_times,
@@ -186,7 +186,7 @@ def simulate_delivery(
         groups_agreement(record, left.problem, network, ways, messages, run.result, params),
         run.assumed,
         before.result,
-        Delivered(run.delays, before.delays),
+        Delays(run.delays, before.delays),
         notes_of(overlay, params),
     )
 

@@ -10,7 +10,7 @@ from fanplan.layers.marking.record import MarkingRecord
 from fanplan.page.content import Listing, Picture, Section
 from fanplan.page.details import Fact, Shelf
 from fanplan.page.material import Told, ToldLayer
-from fanplan.page.network import DrawnBroker, DrawnLink, link_name, network
+from fanplan.page.network import DrawnBroker, DrawnLink, link_name, network_drawing
 from fanplan.page.numbers import number
 from fanplan.page.saving import Saving, Step
 from fanplan.plan.stored import StoredPlan
@@ -102,7 +102,7 @@ def network_picture(
     names = sorted({row[end] for row in marks for end in ("from_node", "to_node")})
     at = {node: i for i, node in enumerate(names)}
     own = {} if dataset is None else node_descriptors(dataset, raw)
-    content = network(
+    content = network_drawing(
         f"{len(names)} nodes and {len(marks)} directed links",
         [node_of(node, own) for node in names],
         [mark_edge(at, row) for row in marks],

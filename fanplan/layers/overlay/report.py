@@ -28,7 +28,7 @@ from fanplan.page.content import Listing, Picture, Section
 from fanplan.page.details import Fact, Related, Shelf
 from fanplan.page.map import ground_of
 from fanplan.page.material import NEEDS_DATASET, Now, Told, ToldLayer
-from fanplan.page.network import DrawnBroker, DrawnLink, Ground, link_name, network
+from fanplan.page.network import DrawnBroker, DrawnLink, Ground, link_name, network_drawing
 from fanplan.page.numbers import TIMES, number, percent, rate, rate_time, ticks
 from fanplan.page.saving import Saving, Step
 from fanplan.plan.stored import StoredPlan
@@ -372,7 +372,7 @@ def drawn_brokers(
     sites = sorted({row["site"] for row in rows if row.get("site")})
     site = {row["broker"]: site_class(row.get("site"), sites) for row in rows}
     inside = bound.channels_inside() if bound else {}
-    content = network(
+    content = network_drawing(
         f"{title}: {len(rows)} brokers and {len(links)} links",
         [DrawnBroker(r["broker"], drawn_load(r), tip(r, inside), class_of(r, site)) for r in rows],
         [drawn_link(at, link, site) for link in links],

@@ -11,9 +11,9 @@ from fanplan.papers.experiment import (
     OPEN,
     Item,
     PaperLine,
+    PaperVerdict,
     Point,
     Statement,
-    Verdict,
     alike,
     all_below,
     each_pair,
@@ -347,10 +347,13 @@ def figure_4(sizes: HybridSizes) -> Item:
 
 INTERESTS = {"market": "Market", "websphere": "WebSphere-like"}
 ONCE = "once is almost as good as"
-HEAVIEST = {"market": Verdict(ERRS, HEAVY_USERS), "websphere": Verdict(DIFFER, NOBODY_PAYS)}
-SAME = {kind: Verdict(OPEN, ALMOST) for kind in INTERESTS}
-TURNED = {kind: Verdict(OPEN, REVERSE) for kind in INTERESTS}
-UNTOLD = {kind: Verdict(OPEN, TRACE) for kind in INTERESTS}
+HEAVIEST = {
+    "market": PaperVerdict(ERRS, HEAVY_USERS),
+    "websphere": PaperVerdict(DIFFER, NOBODY_PAYS),
+}
+SAME = {kind: PaperVerdict(OPEN, ALMOST) for kind in INTERESTS}
+TURNED = {kind: PaperVerdict(OPEN, REVERSE) for kind in INTERESTS}
+UNTOLD = {kind: PaperVerdict(OPEN, TRACE) for kind in INTERESTS}
 ITERATED = "-iterative"
 SECOND_STEP_STATEMENTS = (
     ("Lightest flow is better than heaviest flow", "lightest-flow", "heaviest-flow", 1.0, UNTOLD),

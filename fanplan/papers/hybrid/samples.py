@@ -176,7 +176,7 @@ def sample_hybrid(setting: dict[str, Any], seed: int) -> dict[str, float]:
         "second steps": second_step_curves,
         "ends": second_step_ends,
         "times": first_step_times,
-        "matrix": interest_matrix,
+        "matrix": interest_figures,
     }
     return tasks[setting["task"]](setting, draw_traffic(setting, seed))
 
@@ -224,16 +224,16 @@ class DrawnTraffic:
     def rows(self, method: str) -> InterestProblem:
         return self.classes if find_method(method).rows == "class" else self.flow
 
-    def measure(self, method: str, params: Any, second: str | None = None) -> Measured:
+    def measure(self, method: str, params: Any, second: str | None = None) -> UnicastShares:
         problem = self.rows(method)
         ledger = analytic_ledger(problem, self.plan(method, params, second))
         wanted = float(np.dot(problem.messages, problem.audience_sizes))
         excess = cost(ledger, WEIGHTS) / perfect(problem, WEIGHTS) - 1
         delivered = 100 * ledger.sent_unicast / wanted
-        return Measured(delivered, 100 * unicast_fraction(ledger), 100 * excess)
+        return UnicastShares(delivered, 100 * unicast_fraction(ledger), 100 * excess)
 
 
-class Measured(NamedTuple):
+class UnicastShares(NamedTuple):
     """What a plan sends by unicast, of the wanted deliveries and of what is sent; in percent."""
 
     delivered: float
@@ -267,7 +267,7 @@ def first_steps(setting: dict[str, Any], drawn: DrawnTraffic) -> dict[str, float
             method, params = told_first_step(name, channels)
             result[f"{name} @ {channels}"] = drawn.measure(method, params).excess
         if setting.get("ours", True):
-            ours = drawn.measure("kmodes", limited(channels, 0.0)).excess
+            ours = drawn.measure("kmodes", few_swaps(channels, 0.0)).excess
             result[f"kmodes @ {channels}"] = ours
     return result
 
@@ -295,7 +295,7 @@ def plan_seconds(drawn: DrawnTraffic, method: str, params: FirstStepParams) -> f
     return time.process_time() - begin
 
 
-def interest_matrix(_setting: dict[str, Any], drawn: DrawnTraffic) -> dict[str, float]:
+def interest_figures(_setting: dict[str, Any], drawn: DrawnTraffic) -> dict[str, float]:
     """Figures 2 and 3: who wants which flows, what they send, and how many audiences are alike."""
     flow, users = drawn.flow, len(drawn.flow.subscribers)
     edges = np.linspace(0, flow.size, BINS + 1).astype(np.int64)
@@ -331,7 +331,7 @@ def second_step_curves(setting: dict[str, Any], drawn: DrawnTraffic) -> dict[str
     return result
 
 
-def curve_over(axis: str, path: list[Measured]) -> ShareCurve:
+def curve_over(axis: str, path: list[UnicastShares]) -> ShareCurve:
     """The excess over one of the shares."""
     ordered = sorted(path, key=lambda own: getattr(own, axis))
     shares = np.array([getattr(own, axis) for own in ordered])
@@ -340,7 +340,7 @@ def curve_over(axis: str, path: list[Measured]) -> ShareCurve:
 
 def second_step_path(
     problem: InterestProblem, map: ChannelMap, name: str, params: HybridParams
-) -> list[Measured]:
+) -> list[UnicastShares]:
     """Bickson et al. 2010, section 4.2: the totals after every move, as shares and excess.
 
     An order goes on until everything is sent by unicast; a greedy step ends at its best unless
@@ -358,10 +358,10 @@ def second_step_path(
     delivered = 100 * path[:, UNICAST] / np.dot(problem.messages, problem.audience_sizes)
     sent = 100 * path[:, UNICAST] / (path[:, UNICAST] + path[:, MULTICAST])
     excess = 100 * (path[:, COST] / perfect(problem, params.weights) - 1)
-    return [Measured(*own) for own in np.stack((delivered, sent, excess), axis=1).tolist()]
+    return [UnicastShares(*own) for own in np.stack((delivered, sent, excess), axis=1).tolist()]
 
 
-def kmodes_plans(setting: dict[str, Any], drawn: DrawnTraffic) -> list[Measured]:
+def kmodes_plans(setting: dict[str, Any], drawn: DrawnTraffic) -> list[UnicastShares]:
     """Plans by kmodes for some limits of unicast and for none.
 
     kmodes limits the share of the messages *sent*. A share of the deliveries is about that one if
@@ -371,10 +371,10 @@ def kmodes_plans(setting: dict[str, Any], drawn: DrawnTraffic) -> list[Measured]
     sent, wanted = flow.messages.sum(), np.dot(flow.messages, flow.audience_sizes)
     unicast = np.array(setting["kmodes"]) / 100 * wanted
     limits = [*(unicast / (unicast + sent)).tolist(), None]
-    return [drawn.measure("kmodes", limited(setting["channels"], f)) for f in limits]
+    return [drawn.measure("kmodes", few_swaps(setting["channels"], f)) for f in limits]
 
 
-def limited(channels: int, limit: float | None) -> KmodesParams:
+def few_swaps(channels: int, limit: float | None) -> KmodesParams:
     """Few swaps under a limit of unicast, as these searches are long."""
     # As in the paper all unicast counts, and a channel may have one member.
     params = KmodesParams(channels, unicast_limit=limit, lone=True)

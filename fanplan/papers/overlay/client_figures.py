@@ -14,7 +14,7 @@ from fanplan.papers.experiment import (
     Statement,
     alike,
     all_below,
-    claimed,
+    claimed_of,
     each_pair,
     every_below,
     everywhere,
@@ -101,7 +101,7 @@ def broker_statements(sizes: OverlaySizes, points: MethodPoints) -> Iterator[Sta
         [first],
         others,
     ).if_not(OPEN, "the four differ by 1 %, and GI's count hangs on the order of equal interests.")
-    yield from map(everywhere, claimed(points, (
+    yield from map(everywhere, claimed_of(points, (
         ("Ours: best uses at least 5 % fewer brokers than all four at every size",
          ["best"], THEIRS, 0.95),
         ("Ours: with exact load, at most half as many as all four at every size",
@@ -128,7 +128,7 @@ LONGER = (
 
 
 def ranking_statements(points: MethodPoints, what: str, factor: float) -> Iterator[Statement]:
-    yield from claimed(points, (
+    yield from claimed_of(points, (
         ("“The GLI technique performs better than the baseline approach”: over the sizes",
          ["gli"], ["baseline"], 1.0),
         ("“but worse than the GI and GIg techniques”: GLI above GI",
@@ -245,7 +245,7 @@ def most_statements(points: MethodPoints) -> Iterator[Statement]:
             points("gli"),
             1 / 1.1,
         ).if_not(DIFFER, "GI's busiest broker is as loaded as GLI's; only that of GIg is less.")
-    yield from claimed(points, (
+    yield from claimed_of(points, (
         ("“The GIg overlay has the lowest maximum peak load”: over the sizes",
          ["gig"], [method for method in THEIRS if method != "gig"], 1.0),
     ))  # fmt: skip

@@ -243,7 +243,7 @@ class QuestionLimit:
 
 def simulated_allocations(setting: dict[str, Any], seed: int) -> dict[str, float]:
     """Allocations of one workload: the metrics of section 6.4.3 of each, or the bound."""
-    problem, messages = draw_clients(setting, seed)
+    problem, messages = draw_problem(setting, seed)
     params = AllocationParams(lcf=setting["lcf"])
     result: dict[str, float] = {}
     for method in setting["methods"]:
@@ -257,7 +257,7 @@ def simulated_allocations(setting: dict[str, Any], seed: int) -> dict[str, float
     return result
 
 
-def draw_clients(setting: dict[str, Any], seed: int) -> tuple[ClientProblem, Messages]:
+def draw_problem(setting: dict[str, Any], seed: int) -> tuple[ClientProblem, Messages]:
     """The workload of section 6.4.2: one advertisement per publisher, three subscribers each."""
     params = clients.ClientsParams(advertisements=setting["publishers"])
     population = clients.populate_clients(params, seed)

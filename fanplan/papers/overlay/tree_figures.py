@@ -14,7 +14,7 @@ from fanplan.papers.experiment import (
     Statement,
     alike,
     all_below,
-    claimed,
+    claimed_of,
     every_below,
     everywhere,
     pointwise,
@@ -116,12 +116,12 @@ def messages_and_latency(sizes: OverlaySizes) -> tuple[Item, ...]:
 
 def count_statements(sizes: OverlaySizes, key: str) -> Iterator[Statement]:
     yield from common_statements(sizes, key)
-    yield from claimed(points_over(key, low_biases(sizes)), (
+    yield from claimed_of(points_over(key, low_biases(sizes)), (
         ("“For low to moderate regionalism, the cover topology produces lower average message "
          "count than the baseline topology”: bias up to 0.5",
          ["cover"], ["baseline"], 1.0),
     ))  # fmt: skip
-    yield from claimed(points_over(key, MIXED[:1]), (
+    yield from claimed_of(points_over(key, MIXED[:1]), (
         ("Ours: improved has at least 10 % less than overlap at bias 0.75",
          ["improved"], ["overlap"], 0.9),
         ("Ours: so has few links, with no more at a broker than overlap",
@@ -193,12 +193,12 @@ def node_degrees(sizes: OverlaySizes) -> tuple[Item, Item]:
 
 def degree_statements(sizes: OverlaySizes) -> Iterator[Statement]:
     points = points_over("degree max", sizes.biases)
-    yield from claimed(points, (
+    yield from claimed_of(points, (
         ("“The overlap topology generally produces larger maximum node degrees than the other "
          "algorithms”: over the biases",
          ["cover", "baseline"], ["overlap"], 1.0),
     ))  # fmt: skip
-    yield from claimed(points, (
+    yield from claimed_of(points, (
         ("“The topologies produced by the cover metric result in lower maximum node degree than "
          "overlap, but higher … than baseline”: above baseline over the biases",
          ["baseline"], ["cover"], 1.0),
@@ -250,7 +250,7 @@ def load_statements(sizes: OverlaySizes) -> Iterator[Statement]:
     mean, most, ratio = (
         points_over(f"processed {key}", sizes.biases) for key in ("mean", "max", "max/mean")
     )
-    yield from claimed(mean, (
+    yield from claimed_of(mean, (
         ("“The overlap topology produces the best average”: over the biases",
          ["overlap"], ["cover", "baseline"], 1.0),
         ("“The baseline topology has yet a higher average” than cover: over the biases",
@@ -272,7 +272,7 @@ WIDE = (
 
 
 def passed_statements(sizes: OverlaySizes) -> Iterator[Statement]:
-    yield from claimed(points_over("brokers mean", sizes.biases), (
+    yield from claimed_of(points_over("brokers mean", sizes.biases), (
         ("“The overlap topology limits the number of brokers that process a given message to a "
          "greater extent than the other topologies”: mean over the biases",
          ["overlap"], ["cover", "baseline"], 1.0),

@@ -21,7 +21,7 @@ from fanplan.layers.marking.problem.marking import (
 from fanplan.network.brokers import Links, Rooted
 from fanplan.network.paths import (
     Laid,
-    Ways,
+    LinksByTail,
     laid,
     preorder,
     pruned,
@@ -133,7 +133,7 @@ def any_links(parent: Longs, child: Longs, nodes: int) -> Directed:
     return Directed(tail, head, np.ones(len(tail)))
 
 
-def network_ways(network: MarkedNetwork) -> Ways:
+def network_ways(network: MarkedNetwork) -> LinksByTail:
     links = directed(network)
     assert network.links is not None
     return ways_of(links.tail, links.head, np.tile(network.links.latency_ms, 2), network.size)
