@@ -27,7 +27,7 @@ GLANCE = 0.05
 
 
 @dataclass(frozen=True)
-class Standby:
+class SparkProcess:
     """A server: its process and when that began, its port and token, and the code it runs."""
 
     pid: int
@@ -69,10 +69,10 @@ def folder() -> Path:
     return Path(base).absolute() / "fanplan" / "spark"
 
 
-def known() -> Standby | None:
+def known() -> SparkProcess | None:
     """The server that was started last and whose process is there; leftovers of others go."""
     try:
-        found = Standby(**json.loads((folder() / "server.json").read_bytes()))
+        found = SparkProcess(**json.loads((folder() / "server.json").read_bytes()))
     except (OSError, ValueError, TypeError):
         return None
     if found.alive:
@@ -87,7 +87,7 @@ def address() -> str | None:
     return found.address if found and found.current and found.answers else None
 
 
-def stop() -> Standby | None:
+def stop() -> SparkProcess | None:
     """End the server, if there is one, and remove its files."""
     found = known()
     if found is None:

@@ -16,7 +16,7 @@ from fanplan.core.owned import undisturbed
 from fanplan.data import archive, jvm, server
 from fanplan.data.ingest.code import code_key
 from fanplan.data.java import java_home
-from fanplan.data.server import Standby, birth, folder, within
+from fanplan.data.server import SparkProcess, birth, folder, within
 from fanplan.data.spark import (
     PATIENT,
     QUERIES,
@@ -29,7 +29,7 @@ CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 START_SECONDS = 300
 
 
-def start() -> Standby:
+def start() -> SparkProcess:
     """A server of this user on loopback, which later commands find."""
     require_connect("fanplan spark")
     with locked(folder()):
@@ -47,7 +47,7 @@ def start() -> Standby:
             raise
 
 
-def started_server() -> Standby:
+def started_server() -> SparkProcess:
     """Known from its first moment, so that it can be stopped however this process ends."""
     port, token, home = free_port(), secrets.token_urlsafe(32), java_home()
     classes = archive.found(home)
@@ -63,7 +63,7 @@ def started_server() -> Standby:
     }
     with undisturbed():
         process = launched(settings, home)
-        found = Standby(process.pid, birth(process.pid) or "", port, token, code_key())
+        found = SparkProcess(process.pid, birth(process.pid) or "", port, token, code_key())
         found.write()
     if not within(START_SECONDS, lambda: process.poll() is not None or found.answers):
         process.kill()

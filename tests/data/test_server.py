@@ -20,7 +20,7 @@ from fanplan.data import server, serving
 from fanplan.data import spark as sparks
 from fanplan.data.frames import write_frames
 from fanplan.data.ingest.code import code_key
-from fanplan.data.server import Standby, birth
+from fanplan.data.server import SparkProcess, birth
 
 
 @pytest.fixture(autouse=True)
@@ -36,10 +36,10 @@ def process() -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
-def told(process: subprocess.Popen[bytes], code: str | None = None) -> Standby:
+def told(process: subprocess.Popen[bytes], code: str | None = None) -> SparkProcess:
     """A server that is told of, with that process."""
     server.folder().mkdir(parents=True)
-    found = Standby(
+    found = SparkProcess(
         process.pid, birth(process.pid) or "", free_port(), "secret", code or code_key()
     )
     found.write()
@@ -63,7 +63,7 @@ def test_a_server_whose_process_is_gone_is_forgotten(process: subprocess.Popen[b
 
 def test_a_process_that_took_its_number_is_not_it(process: subprocess.Popen[bytes]) -> None:
     found = told(process)
-    Standby(found.pid, "another time", found.port, found.token, found.code).write()
+    SparkProcess(found.pid, "another time", found.port, found.token, found.code).write()
     assert server.stop() is None
     assert process.poll() is None
 
@@ -73,7 +73,7 @@ def test_a_server_of_other_sources_or_that_does_not_answer_is_not_used(
 ) -> None:
     assert told(process).current
     assert server.address() is None
-    told_again = Standby(**{**vars(server.known() or told(process)), "code": "older"})
+    told_again = SparkProcess(**{**vars(server.known() or told(process)), "code": "older"})
     told_again.write()
     assert server.known() == told_again
     assert not told_again.current

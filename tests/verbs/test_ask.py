@@ -191,7 +191,7 @@ def test_wrong_names_get_the_nearest_right_one(tmp_path: Path) -> None:
         (lambda: questions.if_traffic("t1", "x"), "'x' will not do"),  # type: ignore[arg-type]
         (lambda: questions.assert_no_unwanted_above("x"), "a share"),  # type: ignore[arg-type]
         (lambda: questions.without(broker="b77"), r"there is no 'b77'. The plan has 6"),
-        (lambda: questions.without(link="b0"), "no link"),
+        (lambda: questions.without(link="b0"), "is not a link"),
         (lambda: questions.bottlenecks(against=3), "Give a stored plan"),  # type: ignore[arg-type]
     ):
         with pytest.raises(InputError, match=words):

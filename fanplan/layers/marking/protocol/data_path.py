@@ -18,7 +18,7 @@ from fanplan.layers.marking.protocol.messages import (
     Subscription,
     meet,
 )
-from fanplan.layers.marking.protocol.node_layer import CLIENT, LocalView, Neighbourly, NodeLayer
+from fanplan.layers.marking.protocol.node_layer import CLIENT, HeardFrom, LocalView, NodeLayer
 from fanplan.layers.marking.protocol.solver import SettledLayer, SolverLayer
 from fanplan.layers.marking.protocol.trees import Origin, TreeLayer
 
@@ -48,7 +48,7 @@ class MarksLayer(NodeLayer):
     section 5). Until it has told the mark, the downstream end sends no descriptors up the link.
     """
 
-    def __init__(self, local: LocalView, heard: Neighbourly, trees: TreeLayer) -> None:
+    def __init__(self, local: LocalView, heard: HeardFrom, trees: TreeLayer) -> None:
         super().__init__(local, heard)
         self.trees = trees
         self.out: dict[int, Mark] = {}
@@ -64,7 +64,7 @@ class BestMarksLayer(MarksLayer):
     hears = frozenset((MARK,))
 
     def __init__(
-        self, local: LocalView, heard: Neighbourly, trees: TreeLayer, settled: SettledLayer,
+        self, local: LocalView, heard: HeardFrom, trees: TreeLayer, settled: SettledLayer,
         solver: SolverLayer | None,
     ) -> None:  # fmt: skip
         super().__init__(local, heard, trees)
@@ -94,7 +94,7 @@ class BestMarksLayer(MarksLayer):
 class SameMarksLayer(MarksLayer):
     """All links have the same mark, which needs no messages: PubE or SubE."""
 
-    def __init__(self, local: LocalView, heard: Neighbourly, trees: TreeLayer, mark: Mark) -> None:
+    def __init__(self, local: LocalView, heard: HeardFrom, trees: TreeLayer, mark: Mark) -> None:
         super().__init__(local, heard, trees)
         self.mark = mark
 
@@ -121,7 +121,7 @@ class DescriptorLayer(NodeLayer):
     hears = frozenset((ADVERTISEMENT, SUBSCRIPTION, CLIENT))
 
     def __init__(
-        self, local: LocalView, heard: Neighbourly, trees: TreeLayer, marks: MarksLayer
+        self, local: LocalView, heard: HeardFrom, trees: TreeLayer, marks: MarksLayer
     ) -> None:
         super().__init__(local, heard)
         self.trees, self.marks = trees, marks
@@ -208,7 +208,7 @@ class DataPathLayer(NodeLayer):
     def __init__(
         self,
         local: LocalView,
-        heard: Neighbourly,
+        heard: HeardFrom,
         trees: TreeLayer,
         descriptors: DescriptorLayer,
         arc: float,

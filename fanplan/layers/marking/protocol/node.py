@@ -15,7 +15,7 @@ from fanplan.layers.marking.protocol.data_path import (
     SameMarksLayer,
 )
 from fanplan.layers.marking.protocol.messages import Key, Mark
-from fanplan.layers.marking.protocol.node_layer import LocalView, Neighbourly, NodeLayer, Says
+from fanplan.layers.marking.protocol.node_layer import HeardFrom, LocalView, NodeLayer, Says
 from fanplan.layers.marking.protocol.routing import Routing
 from fanplan.layers.marking.protocol.solver import SettledLayer, SolverLayer
 from fanplan.layers.marking.protocol.trees import SharedTreeLayer, SourceTreesLayer, TreeLayer
@@ -54,7 +54,7 @@ class ProtocolNode:
 
     def restart(self) -> None:
         """Forget everything but the own clients, who come back by themselves."""
-        self.heard = Neighbourly()
+        self.heard = HeardFrom()
         self.births: dict[int, float] = {}
         self.trees = self.tree_layer()
         settled, self.solver, self.marks = self.mark_layers()

@@ -49,7 +49,7 @@ class LocalView:
         return sigma * (sending + self.storing[head]) - tau * (sending + self.storing[tail])
 
 
-class Neighbourly:
+class HeardFrom:
     """What neighbours told a node, by kind, neighbour and name."""
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ class NodeLayer(ABC):
 
     hears: frozenset[str] = frozenset()
 
-    def __init__(self, local: LocalView, heard: Neighbourly) -> None:
+    def __init__(self, local: LocalView, heard: HeardFrom) -> None:
         self.local, self.heard = local, heard
         self.says: Says = {}
         self.changed = False

@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 
 from fanplan.layers.marking.protocol.messages import EXPLORE, SOLUTION, TABLE, Mark
-from fanplan.layers.marking.protocol.node_layer import WAKE, LocalView, Neighbourly, NodeLayer
+from fanplan.layers.marking.protocol.node_layer import WAKE, HeardFrom, LocalView, NodeLayer
 from fanplan.layers.marking.protocol.trees import GainTable, TreeLayer
 from fanplan.layers.marking.search.marking import as_whole_numbers, best_links
 from fanplan.layers.marking.search.requirements import gathered_pairs
@@ -37,7 +37,7 @@ class SettledLayer(NodeLayer):
     hears = frozenset((WAKE,))
 
     def __init__(
-        self, local: LocalView, heard: Neighbourly, trees: TreeLayer, hold_ms: float
+        self, local: LocalView, heard: HeardFrom, trees: TreeLayer, hold_ms: float
     ) -> None:
         super().__init__(local, heard)
         self.trees, self.hold_ms = trees, hold_ms
@@ -72,7 +72,7 @@ class SolverLayer(NodeLayer):
 
     hears = frozenset((EXPLORE, TABLE, SOLUTION))
 
-    def __init__(self, local: LocalView, heard: Neighbourly, settled: SettledLayer) -> None:
+    def __init__(self, local: LocalView, heard: HeardFrom, settled: SettledLayer) -> None:
         super().__init__(local, heard)
         self.settled = settled
         self.decided: dict[int, Mark] = {}

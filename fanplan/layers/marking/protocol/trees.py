@@ -19,7 +19,7 @@ from fanplan.layers.marking.protocol.messages import (
     Mark,
     MarkingClient,
 )
-from fanplan.layers.marking.protocol.node_layer import CLIENT, LocalView, Neighbourly, NodeLayer
+from fanplan.layers.marking.protocol.node_layer import CLIENT, HeardFrom, LocalView, NodeLayer
 from fanplan.layers.marking.protocol.routing import Routing
 
 Origin = int | None
@@ -58,7 +58,7 @@ class TreeLayer(NodeLayer):
 
     reshaped = False
 
-    def __init__(self, local: LocalView, heard: Neighbourly, counted: bool) -> None:
+    def __init__(self, local: LocalView, heard: HeardFrom, counted: bool) -> None:
         super().__init__(local, heard)
         self.counted = counted
         self.out: dict[int, LinkCount] = {}
@@ -120,9 +120,7 @@ class SharedTreeLayer(TreeLayer):
 
     hears = frozenset((BRANCH, CLIENT))
 
-    def __init__(
-        self, local: LocalView, heard: Neighbourly, counted: bool, routing: Routing
-    ) -> None:
+    def __init__(self, local: LocalView, heard: HeardFrom, counted: bool, routing: Routing) -> None:
         super().__init__(local, heard, counted)
         self.parent = routing.way(routing.core).before[local.node]
         self.sides: dict[int, Branch] = {}
@@ -213,9 +211,7 @@ class SourceTreesLayer(TreeLayer):
 
     hears = frozenset((SOURCE, GRAFT, CLIENT))
 
-    def __init__(
-        self, local: LocalView, heard: Neighbourly, counted: bool, routing: Routing
-    ) -> None:
+    def __init__(self, local: LocalView, heard: HeardFrom, counted: bool, routing: Routing) -> None:
         super().__init__(local, heard, counted)
         self.routing = routing
         self.roots: dict[int, int] = {}

@@ -209,7 +209,7 @@ def check_tree_limits(
     findings.violate("limit: hops", len(far), far)
 
 
-class Loaded(NamedTuple):
+class OnLinks(NamedTuple):
     """Messages that brokers process and that cross each link, and the ledger of all trees."""
 
     processed: Floats
@@ -217,7 +217,7 @@ class Loaded(NamedTuple):
     ledger: dict[str, float]
 
 
-def count_carried(trees: Mapping[int, Proved], of: np.ndarray, ends: Ints, truth: Truth) -> Loaded:
+def count_carried(trees: Mapping[int, Proved], of: np.ndarray, ends: Ints, truth: Truth) -> OnLinks:
     """What trees carry together; messages that enter at broker i take the tree ``of[i]``."""
     counts = [count_tree(tree, of == number, ends, truth) for number, tree in trees.items()]
     processed: Floats = np.sum([found.processed for found in counts], axis=0)
@@ -235,11 +235,11 @@ def count_carried(trees: Mapping[int, Proved], of: np.ndarray, ends: Ints, truth
         "forwarded": float(processed.sum()) - arrived,
         "delay": float(sum(found.delay for found in counts)),
     }
-    return Loaded(processed, crossed, ledger)
+    return OnLinks(processed, crossed, ledger)
 
 
 def check_loads(
-    carried: Loaded, ends: Ints, links: pa.Table, truth: Truth, findings: Findings
+    carried: OnLinks, ends: Ints, links: pa.Table, truth: Truth, findings: Findings
 ) -> None:
     """Loads of brokers and rates of links must be those counted here."""
     wrong = np.flatnonzero(~close(links["rate"].to_numpy(), carried.crossed / truth.seconds))
@@ -290,7 +290,7 @@ def fewest_on_links(truth: Truth) -> float:
     return float(np.repeat(routes.messages, ends)[away].sum())
 
 
-def check_crowded(truth: Truth, carried: Loaded, ends: Ints, findings: Findings) -> None:
+def check_crowded(truth: Truth, carried: OnLinks, ends: Ints, findings: Findings) -> None:
     """Links must carry what crosses them; brokers that get too much are named as a warning."""
     if truth.bandwidth is not None:
         most = np.array([truth.bandwidth.get(tuple(p), np.inf) for p in np.sort(ends).tolist()])
