@@ -262,8 +262,8 @@ def write_table(page: Path, table: str) -> None:
 
 def restored(first: Version, versions: list[Version]) -> None:
     """Everything as exports had it: no records, and the files of servers of the first plan."""
+    from fanplan.live.nats.config import write_configs
     from fanplan.live.nats.record import RECORD
-    from fanplan.systems.nats.config import write_configs
 
     for version in versions:
         (version.export / RECORD).unlink(missing_ok=True)

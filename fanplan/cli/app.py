@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer.main import get_command
@@ -33,14 +33,16 @@ from fanplan.cli.flags import flags_named, with_signature
 from fanplan.cli.grouped import FIRST, PlainGroup, group_by_task
 from fanplan.cli.plan import add_planning
 from fanplan.cli.quarantined import show_ingested
-from fanplan.cli.replayed import show_replay
 from fanplan.cli.run import dataset_of, engine, named_by_flag
-from fanplan.cli.show import say, show_json
+from fanplan.cli.show import say, show_facts, show_json
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.stop import Heard, ended_by_term
 from fanplan.data.params import QuarantineParams, ReadParams
 from fanplan.systems.params import ExportParams, TrialParams
 from fanplan.watching.params import WatchParams
+
+if TYPE_CHECKING:
+    from fanplan.layers.layer import Outcome
 
 app = typer.Typer(
     name="fanplan",
@@ -178,6 +180,15 @@ def replay(
     else:
         show_replay(result)
     raise typer.Exit(0 if result.ok else 1)
+
+
+def show_replay(result: Outcome) -> None:
+    """Facts; those of marks apart if a plan has other layers too."""
+    show_facts("Replay", result.facts())
+    marks = getattr(result, "marks", None)
+    if marks is not None:
+        say("")
+        show_facts("Marks", marks.facts())
 
 
 @app.command()

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from fanplan.core.errors import MachineError, Problem
 from fanplan.core.folder import remove
+from fanplan.core.processes import started_at
 from fanplan.data.ingest.code import code_key
 
 END_SECONDS = 30
@@ -44,7 +45,7 @@ class SparkProcess:
     @property
     def alive(self) -> bool:
         """Whether its process is there; a number may have gone to another one."""
-        return birth(self.pid) == self.born
+        return bool(self.born) and started_at(self.pid) == self.born
 
     @property
     def current(self) -> bool:
@@ -111,13 +112,3 @@ def within(seconds: float, done: Callable[[], bool]) -> bool:
             return False
         time.sleep(GLANCE)
     return True
-
-
-def birth(pid: int) -> str | None:
-    """When a process began, in the words of the system; None if it is not there or has ended."""
-    try:
-        # After the name, which may hold anything: state, and 19 words later the start.
-        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-    return None if words[0] == "Z" else words[19]

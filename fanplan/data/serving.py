@@ -13,10 +13,11 @@ from pathlib import Path
 from fanplan.core.errors import InputError, MachineError, Problem
 from fanplan.core.folder import locked, remove
 from fanplan.core.owned import undisturbed
+from fanplan.core.processes import started_at
 from fanplan.data import archive, jvm, server
 from fanplan.data.ingest.code import code_key
 from fanplan.data.java import java_home
-from fanplan.data.server import SparkProcess, birth, folder, within
+from fanplan.data.server import SparkProcess, folder, within
 from fanplan.data.spark import (
     PATIENT,
     QUERIES,
@@ -63,7 +64,7 @@ def started_server() -> SparkProcess:
     }
     with undisturbed():
         process = launched(settings, home)
-        found = SparkProcess(process.pid, birth(process.pid) or "", port, token, code_key())
+        found = SparkProcess(process.pid, started_at(process.pid), port, token, code_key())
         found.write()
     if not within(START_SECONDS, lambda: process.poll() is not None or found.answers):
         process.kill()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.folder import write_whole
+from fanplan.core.processes import process_state
 from fanplan.data.dataset import PathLike
 from fanplan.data.engine import EMBEDDED, Engine
 from fanplan.layers.registry import load_plan
@@ -208,8 +209,7 @@ def is_java(pid: int) -> bool:
     if pid in (os.getpid(), jvm.pid()):
         return False
     try:
-        about = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
         words = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
-    return b"java" in words and about.rpartition(")")[2].split()[0] != "Z"
+    return b"java" in words and bool(process_state(pid))

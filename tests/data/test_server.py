@@ -15,12 +15,13 @@ from clusters import QUICK_JVM, free_port
 
 from fanplan.cli.prepare import DESCRIPTION, TABLES
 from fanplan.core.errors import InputError
+from fanplan.core.processes import started_at
 from fanplan.core.stop import Terminated
 from fanplan.data import server, serving
 from fanplan.data import spark as sparks
 from fanplan.data.frames import write_frames
 from fanplan.data.ingest.code import code_key
-from fanplan.data.server import SparkProcess, birth
+from fanplan.data.server import SparkProcess
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +41,7 @@ def told(process: subprocess.Popen[bytes], code: str | None = None) -> SparkProc
     """A server that is told of, with that process."""
     server.folder().mkdir(parents=True)
     found = SparkProcess(
-        process.pid, birth(process.pid) or "", free_port(), "secret", code or code_key()
+        process.pid, started_at(process.pid), free_port(), "secret", code or code_key()
     )
     found.write()
     return found
@@ -100,14 +101,14 @@ def test_who_does_not_wait_for_the_start_leaves_no_server(
         if not seen:
             seen.extend(each.pid for each in [server.known()] if each)
             raise how
-        return done() or birth(seen[0]) is None or bool(os.waitpid(seen[0], 0))
+        return done() or not started_at(seen[0]) or bool(os.waitpid(seen[0], 0))
 
     monkeypatch.setattr(serving, "launched", slow)
     monkeypatch.setattr(serving, "within", waiting)
     monkeypatch.setattr(server, "within", waiting)
     with pytest.raises(how):
         serving.start()
-    assert birth(seen[0]) is None
+    assert not started_at(seen[0])
     assert not server.folder().exists()
 
 
@@ -149,6 +150,6 @@ def test_commands_use_the_spark_that_stays(tmp_path: Path) -> None:
         assert made["tables"]["publications"]["kept"] == 2
     finally:
         fanplan("spark", "stop")
-    assert birth(status["process"]) is None
+    assert not started_at(status["process"])
     assert not server.folder().exists()
     assert json.loads(fanplan("spark", "status", "--json"))["running"] is False

@@ -82,7 +82,7 @@ def running(versions: Versions) -> Iterator[Servers]:
 
 def write_first(versions: Versions) -> None:
     """The files of servers as the first export had them."""
-    from fanplan.systems.nats.config import write_configs
+    from fanplan.live.nats.config import write_configs
 
     write_configs(load_plan(versions.exports[0]), versions.exports[0] / "servers")
 

@@ -18,7 +18,6 @@ from fanplan.layers.channels.report import curve
 from fanplan.layers.delivery.bound import BoundOverlay
 from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.delivery.report.curve import delivery_curve
-from fanplan.layers.delivery.report.delays import planned_delays
 from fanplan.layers.delivery.report.section import class_listing, domain_listing, stacks_of
 from fanplan.layers.delivery.report.ways import (
     CHANNEL,
@@ -29,6 +28,7 @@ from fanplan.layers.delivery.report.ways import (
     count_ways,
     delivering,
 )
+from fanplan.layers.delivery.simulated import planned_delays
 from fanplan.layers.groups.record import GroupsRecord
 from fanplan.layers.overlay.report import spreads
 from fanplan.layers.registry import load_plan

@@ -15,13 +15,13 @@ from fanplan.layers.delivery.drift import groups_in_delivery
 from fanplan.layers.delivery.read import ChannelReach, left_over
 from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.delivery.report.curve import delivery_curve_picture
-from fanplan.layers.delivery.report.delays import planned_delays
 from fanplan.layers.delivery.report.ways import (
     count_ways,
     delivering,
     overlay_of_rest,
     positions_in_overlay,
 )
+from fanplan.layers.delivery.simulated import planned_delays
 from fanplan.layers.delivery.stages.make import make_senders
 from fanplan.layers.groups.problem.groups import BrokerTrees
 from fanplan.layers.groups.record import GroupsRecord

@@ -13,6 +13,7 @@ from fanplan.core.errors import InputError, Problem
 from fanplan.data.dataset import Dataset
 from fanplan.data.engine import Engine
 from fanplan.data.ingest.derived import derived
+from fanplan.data.links import HOP
 from fanplan.data.reader import INGEST_AGAIN, read_stage
 from fanplan.layers.channels.map import map_pairs
 from fanplan.layers.channels.record import ChannelsRecord
@@ -27,7 +28,7 @@ from fanplan.layers.groups.record import GroupsRecord
 from fanplan.layers.groups.simulated import brokers_of, group_ways, groups_agreement, timing_of
 from fanplan.layers.overlay.record import OverlayRecord
 from fanplan.network.brokers import OverlayProblem
-from fanplan.network.dataset import publisher_names, read_brokers
+from fanplan.network.dataset import publisher_names, read_brokers, read_links
 from fanplan.network.latency import Latency, Timing
 from fanplan.plan.stored import StoredPlan
 from fanplan.simulation.legs import DelayCounts
@@ -42,7 +43,7 @@ from fanplan.simulation.simulated import (
     choose_times,
     require_messages,
 )
-from fanplan.simulation.spread import RouteVisits, SimulatedNetwork
+from fanplan.simulation.spread import RouteVisits, SimulatedNetwork, idle_delays
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,6 +230,19 @@ def assumed_ways(
     key = np.concatenate((hops, ends[away]))
     unknown = np.concatenate((result.assumed, taken.assumed[away]))
     return AssumedLatency(len(np.unique(key[unknown])), len(np.unique(key)), timing.assumed_ms)
+
+
+def planned_delays(plan: StoredPlan, dataset: Path) -> DelayCounts:
+    """Of deliveries on an idle network, from entry to subscriber: ms, or hops if none is known."""
+    left, shortcuts = left_to_brokers(plan, dataset), plan.section(GroupsRecord).params.shortcuts
+    names = left.delivery.brokers
+    timing = Timing(len(names), read_links(dataset, names), HOP)
+    network, ways = group_ways(left.problem, left.selected, shortcuts, timing)
+    sent = left.sent_on()
+    legs = legs_to_people(ways, sent, sent.latencies(timing), 0.0)
+    messages = np.repeat(left.delivery.messages, np.diff(ways.starts))
+    visits = np.flatnonzero(ways.visits["serves"])
+    return legs.after(visits, idle_delays(ways, network.latency_ms)[visits], messages[visits])
 
 
 def require_brokers(plan: StoredPlan) -> None:

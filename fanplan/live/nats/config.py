@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 
 from fanplan.live.names import token
 from fanplan.live.nats.plan import LOCAL, NatsPlan, Server
@@ -71,3 +72,10 @@ def remotes_at(plan: NatsPlan, server: Server) -> list[str]:
 
 def stream_settings(store: str) -> str:
     return ", jetstream: enabled" if store else ""
+
+
+def write_configs(plan: NatsPlan, folder: Path, store: Path | None = None) -> None:
+    """A file for the server of each broker."""
+    for server in plan.servers:
+        kept = "" if store is None else str(store / token(server.broker))
+        (folder / file_of(server)).write_text(config_of([plan], server, kept), encoding="utf-8")

@@ -18,7 +18,7 @@ from ipaddress import IPv4Address
 from pathlib import Path
 
 from fanplan.core.errors import InputError, Problem
-from fanplan.systems.processes import started_at
+from fanplan.core.processes import started_at
 
 PREFIX = "fanplan"
 NAMESPACES = Path("/run/netns")

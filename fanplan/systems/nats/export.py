@@ -8,11 +8,10 @@ from pathlib import Path
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.marking.record import MarkingRecord
 from fanplan.live.entry import read_entry, save_entry
-from fanplan.live.nats.config import file_of, pid_file_of
+from fanplan.live.nats.config import file_of, pid_file_of, write_configs
 from fanplan.live.nats.plan import FILE, NatsPlan, Server, load_plan
 from fanplan.plan.section import SectionRecord
 from fanplan.plan.stored import StoredPlan
-from fanplan.systems.nats.config import write_configs
 from fanplan.systems.nats.enact import enacted
 from fanplan.systems.nats.servers import HOST
 from fanplan.systems.params import ExportParams

@@ -18,9 +18,9 @@ from typing import Any
 
 from fanplan.core.errors import InputError, MachineError, Problem
 from fanplan.core.owned import started, undisturbed
+from fanplan.core.processes import process_state
 from fanplan.live.nats.config import file_of, pid_file_of
 from fanplan.live.nats.plan import Server
-from fanplan.systems.processes import process_state
 
 HOST = "127.0.0.1"
 START_SECONDS = 20.0

@@ -14,9 +14,9 @@ from fanplan.core.loops import run_to_end
 from fanplan.core.owned import scratch
 from fanplan.core.progress import Progress
 from fanplan.core.stop import ended_by_term
+from fanplan.live.nats.config import write_configs
 from fanplan.live.nats.plan import NatsPlan
 from fanplan.plan.stored import StoredPlan
-from fanplan.systems.nats.config import write_configs
 from fanplan.systems.nats.disturbed import disturbed
 from fanplan.systems.nats.enact import enacted
 from fanplan.systems.nats.run import Run

@@ -22,7 +22,7 @@ from ready import stages_are_there
 import fanplan
 from fanplan.core.errors import InputError
 from fanplan.layers.delivery.record import DeliveryRecord
-from fanplan.layers.delivery.report.delays import planned_delays
+from fanplan.layers.delivery.simulated import planned_delays
 from fanplan.layers.registry import load_plan
 
 PLAIN = (
