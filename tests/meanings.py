@@ -5,13 +5,7 @@ from __future__ import annotations
 from fanplan.core.tables import Column, Table
 from fanplan.workload.description import Description
 from fanplan.workload.space import Box
-from fanplan.workload.topics import (
-    WILDCARDS,
-    TopicSyntax,
-    is_pattern,
-    problem_with_name,
-    tokens,
-)
+from fanplan.workload.topics import WILDCARDS, TopicSyntax, is_pattern, problem_with_name, tokens
 
 
 def problem_with_topic(name: str, syntax: TopicSyntax) -> str | None:

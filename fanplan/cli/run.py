@@ -70,9 +70,7 @@ REHEARSED = ("brokers", "delivery")
 
 
 @contextmanager
-def rehearsing(
-    stamps: Path = PACKAGE / "__pycache__",
-) -> Iterator[list[subprocess.Popen[bytes]]]:
+def rehearsing(stamps: Path = PACKAGE / "__pycache__") -> Iterator[list[subprocess.Popen[bytes]]]:
     """Beside a design: other processes compile its kernels while Spark has the data in hand.
 
     Each leaves a stamp. A part is not rehearsed again before a source changes.

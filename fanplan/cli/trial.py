@@ -28,8 +28,7 @@ def trial(
     workload: options.Workload,
     on: System = "nats",
     out: Annotated[
-        Path | None,
-        typer.Option(help="Folder for the result; it appears complete or not at all."),
+        Path | None, typer.Option(help="Folder for the result; it appears complete or not at all.")
     ] = None,
     replace: options.Replace = False,
     key: options.Key = None,

@@ -28,13 +28,7 @@ def digest() -> hashlib.blake2b:
 def file_hash(path: Path) -> str:
     """A hash of a file's content, read in pieces; of one that rests it is remembered."""
     about = path.stat()
-    stamp = (
-        about.st_dev,
-        about.st_ino,
-        about.st_size,
-        about.st_mtime_ns,
-        about.st_ctime_ns,
-    )
+    stamp = (about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
     if (known := _known.get(stamp)) is not None:
         return known
     with path.open("rb") as file:

@@ -95,10 +95,7 @@ class Publishing:
             asyncio.get_running_loop().call_soon(self._send_pending)
 
     async def send_columns(
-        self,
-        topics: Sequence[str],
-        attributes: Mapping[str, ArrayLike],
-        payloads: Sequence[bytes],
+        self, topics: Sequence[str], attributes: Mapping[str, ArrayLike], payloads: Sequence[bytes]
     ) -> None:
         """Publish many at once: a topic, a value of each attribute and a payload for each.
 

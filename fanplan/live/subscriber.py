@@ -104,12 +104,7 @@ class Reading:
     """
 
     def __init__(
-        self,
-        tables: EntryTables,
-        name: str,
-        epoch: bytes,
-        incoming: Incoming,
-        whole: bool = False,
+        self, tables: EntryTables, name: str, epoch: bytes, incoming: Incoming, whole: bool = False
     ) -> None:
         self.topics, self.wants = tables.topics, Selectors(tables, name).wants
         self.epoch, self.incoming, self.whole = epoch, incoming, whole

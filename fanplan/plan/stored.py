@@ -9,14 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
 import pyarrow as pa
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    SerializeAsAny,
-    ValidationError,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationError, model_validator
 
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.hashes import is_intact

@@ -73,14 +73,7 @@ def has_room(queue: Queue, more: int) -> bool:
 
 @bare
 def put_event(
-    queue: Queue,
-    line: int,
-    other: int,
-    time: float,
-    rank: int,
-    kind: int,
-    message: int,
-    hop: int,
+    queue: Queue, line: int, other: int, time: float, rank: int, kind: int, message: int, hop: int
 ) -> None:
     """Put in an event, in a line if its place is there, else in another line, else in none.
 

@@ -221,12 +221,7 @@ def add_copy(room: RouteRoom, copy: int, sender: int, receiver: int) -> None:
 
 @compiled
 def fill_visits(
-    ways: RouteVisits,
-    tree: Rooted,
-    links: Ints,
-    mine: Longs,
-    routes: RouteEnds,
-    matched_once: bool,
+    ways: RouteVisits, tree: Rooted, links: Ints, mine: Longs, routes: RouteEnds, matched_once: bool
 ) -> None:
     """Write the visits of some routes, breadth first, so that the copies of a visit adjoin."""
     room = route_room(len(tree.parent))

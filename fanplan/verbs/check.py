@@ -21,11 +21,7 @@ from fanplan.verbs.given import AnyDataset, AnyPlan, dataset_at, in_our_words, p
 
 @in_our_words
 def check(
-    plan: AnyPlan,
-    dataset: AnyDataset,
-    *,
-    key: PathLike | None = None,
-    engine: Engine = EMBEDDED,
+    plan: AnyPlan, dataset: AnyDataset, *, key: PathLike | None = None, engine: Engine = EMBEDDED
 ) -> CheckResult:
     """Prove that a stored plan does what it must, or name what it does not.
 

@@ -66,12 +66,7 @@ def courses(
 
 
 def follow_window(
-    world: World[Plan],
-    plan: Plan,
-    fresh: Plan,
-    standing: Stance,
-    window: int,
-    params: PolicyParams,
+    world: World[Plan], plan: Plan, fresh: Plan, standing: Stance, window: int, params: PolicyParams
 ) -> tuple[Stance, Plan]:
     """One window of the policy."""
     now = world.believed(plan)

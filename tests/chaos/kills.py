@@ -183,10 +183,7 @@ def restore(folder: Path, case: Case, saved: Path) -> None:
 
 
 def struck(
-    run: Run,
-    hit: tuple[str, signal.Signals],
-    moment: float,
-    executors: Callable[[], int | None],
+    run: Run, hit: tuple[str, signal.Signals], moment: float, executors: Callable[[], int | None]
 ) -> list[str]:
     """Hit a command at a moment; all that is wrong with how it ended."""
     part, sent = hit

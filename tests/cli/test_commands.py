@@ -158,18 +158,12 @@ BAD = {
         "must go by multicast and must not",
     ),
     "churn of nothing": (("channels", "{dataset}", "--channels", 2, "--churn", 3), "--churn"),
-    "nobody to explain": (
-        ("channels", "{dataset}", "--channels", 2, "--explain", "zoe"),
-        "'zoe'",
-    ),
+    "nobody to explain": (("channels", "{dataset}", "--channels", 2, "--explain", "zoe"), "'zoe'"),
     "a curve compared": (
         ("channels", "{dataset}", "--channels", "1,2", "--compare", "tock"),
         "one number",
     ),
-    "not an option": (
-        ("channels", "{dataset}", "--channels", 2, "--option", "luck=7"),
-        "luck",
-    ),
+    "not an option": (("channels", "{dataset}", "--channels", 2, "--option", "luck=7"), "luck"),
     "no value": (("channels", "{dataset}", "--channels", 2, "--option", "starts"), "NAME=VALUE"),
     "comparison": (("channels", "{dataset}", "--channels", 2, "--compare", "luck"), "'luck'"),
     "second step": (("channels", "{dataset}", "--channels", 2, "--unicast", "greedy-flow"), "tock"),

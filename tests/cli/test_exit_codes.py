@@ -352,12 +352,7 @@ MOMENTS = {
     ],
 )
 def test_nothing_is_left_behind(
-    moment: str,
-    number: signal.Signals,
-    group: bool,
-    code: int,
-    workload: Path,
-    tmp_path: Path,
+    moment: str, number: signal.Signals, group: bool, code: int, workload: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "dataset"
     under_way = Stopped(tmp_path, "ingest", workload, "--out", out, "--master", "local[1]")

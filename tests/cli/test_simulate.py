@@ -93,11 +93,7 @@ def tables() -> dict[str, dict[str, Any]]:
 def interest_tables() -> dict[str, dict[str, Any]]:
     subscriber, broker, topic, low, high = zip(*SUBSCRIPTIONS, strict=True)
     number = list(range(len(SUBSCRIPTIONS)))
-    boxes = {
-        "topic_id": ints(topic),
-        "subscription": number,
-        "subscriber_id": ints(subscriber),
-    }
+    boxes = {"topic_id": ints(topic), "subscription": number, "subscriber_id": ints(subscriber)}
     ends = [
         {"lo": within(topic, low, size), "hi": within(topic, high, size)} for size in (10.0, 1.0)
     ]

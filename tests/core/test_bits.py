@@ -6,14 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fanplan.core.bits import (
-    bits_of,
-    bits_of_lists,
-    bits_of_pairs,
-    common,
-    has_bit,
-    pairs_of_bits,
-)
+from fanplan.core.bits import bits_of, bits_of_lists, bits_of_pairs, common, has_bit, pairs_of_bits
 
 SIZE = 130
 sets = st.lists(st.sets(st.integers(0, SIZE - 1)), max_size=4)

@@ -18,13 +18,7 @@ from fanplan.core.errors import readable
 from fanplan.data.described import FlowWords, RegionWords, box_words, load_words, wanted_words
 from fanplan.data.ranges import cell_ranges, closed_ranges, decimal_text
 from fanplan.data.reader import read_stage
-from fanplan.workload.space import (
-    Attribute,
-    CategoryAttribute,
-    NumberAttribute,
-    Space,
-    just_above,
-)
+from fanplan.workload.space import Attribute, CategoryAttribute, NumberAttribute, Space, just_above
 
 PRICE = NumberAttribute("price", 0.0, 1000.0, "USD")
 VENUE = CategoryAttribute("venue", ("N", "Q", "Z", "X", "Y"))

@@ -136,10 +136,7 @@ RANGES = st.builds(
 PARTS = st.dictionaries(st.sampled_from(ATTRIBUTES), RANGES, min_size=1)
 TOPICS = st.sampled_from(("quakes", "blasts"))
 WISHES = st.builds(
-    Wish,
-    st.integers(0, 9).map("u{}".format),
-    st.lists(PARTS, max_size=3).map(tuple),
-    TOPICS,
+    Wish, st.integers(0, 9).map("u{}".format), st.lists(PARTS, max_size=3).map(tuple), TOPICS
 )
 POINTS = st.builds(Point, st.fixed_dictionaries(dict.fromkeys(ATTRIBUTES, VALUES)), TOPICS)
 WORLDS = st.builds(

@@ -54,11 +54,7 @@ def source(folder: Path, table: str, split_bytes: int = SPLIT_BYTES) -> TableSou
     return find_sources(folder, split_bytes=split_bytes)[table]
 
 
-def rows_of(
-    spark: SparkSession,
-    found: TableSource,
-    description: Description = PLAIN,
-) -> list[Row]:
+def rows_of(spark: SparkSession, found: TableSource, description: Description = PLAIN) -> list[Row]:
     table = next(table for table in tables.INPUT_TABLES if table.name == found.table)
     frame = read_rows(spark, found, table, description)
     told = frame.withColumns({"_raw": raw_text(frame), "_reason": reason_text()})

@@ -9,13 +9,7 @@ import pytest
 
 from fanplan.papers.experiment import Samples, judge_statement
 from fanplan.papers.hyper import EXPERIMENT
-from fanplan.papers.hyper.figures import (
-    DOUBTFUL,
-    PUBLISHED,
-    ROWS,
-    published_tables,
-    server_figures,
-)
+from fanplan.papers.hyper.figures import DOUBTFUL, PUBLISHED, ROWS, published_tables, server_figures
 from fanplan.papers.hyper.samples import SCENARIOS, hyper_settings, sample_hyper
 
 RUNS = 24

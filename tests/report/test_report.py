@@ -19,11 +19,7 @@ import fanplan
 from fanplan.core.errors import CheckError, InputError
 from fanplan.layers.channels.check.evidence import read_channel_truth, read_decisions
 from fanplan.layers.channels.record import ChannelsRecord
-from fanplan.layers.channels.report.section import (
-    channel_listing,
-    plain_listing,
-    with_heaviest,
-)
+from fanplan.layers.channels.report.section import channel_listing, plain_listing, with_heaviest
 from fanplan.layers.groups.record import GroupsRecord
 from fanplan.layers.marking.record import MarkingRecord
 from fanplan.layers.marking.report import rows_of_marks

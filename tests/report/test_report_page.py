@@ -90,8 +90,7 @@ def test_a_broker_tells_its_figures(seen: Opened) -> None:
     assert not tip.is_visible()
     seen.page.locator("#overlay-tree circle").nth(3).hover()
     assert re.fullmatch(
-        r"b3\nload [\d.]+ messages/\w+ of 1,000 messages/s\n\d links, \d+ clients",
-        tip.inner_text(),
+        r"b3\nload [\d.]+ messages/\w+ of 1,000 messages/s\n\d links, \d+ clients", tip.inner_text()
     )
     seen.page.mouse.move(2, 2)
     assert not tip.is_visible()

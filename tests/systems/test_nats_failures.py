@@ -34,9 +34,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, fanpl
         yield designed(tmp_path_factory.mktemp("made"), world_of(1, sent=1500))
 
 
-def test_what_is_lost_while_a_server_is_away_is_counted(
-    made: tuple[Path, fanplan.Dataset],
-) -> None:
+def test_what_is_lost_while_a_server_is_away_is_counted(made: tuple[Path, fanplan.Dataset]) -> None:
     result = tried(*made, kill="b3")
     assert result.facts["lost_while_away"] > 0
     assert total(result, "subscriber missed") == 0

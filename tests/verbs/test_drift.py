@@ -119,11 +119,7 @@ def test_an_overlay_that_drifted(tmp_path: Path) -> None:
     amend(later, key="key-2")
     layer = fanplan.apply_check(plan, fanplan.Dataset(later)).layers["overlay"]
     nothing = Moved(0, 0)
-    assert layer.moved == {
-        "brokers": nothing,
-        "publishers": nothing,
-        "subscribers": Moved(1, 0, 1),
-    }
+    assert layer.moved == {"brokers": nothing, "publishers": nothing, "subscribers": Moved(1, 0, 1)}
     then, now = layer.figures["link_messages/s"]
     assert (now, layer.missed) == (2 * then, 0)
     more = write_overlay_dataset(tmp_path / "more", overlay_world((1, 3), 4.0, brokers=4))

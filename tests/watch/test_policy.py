@@ -19,16 +19,7 @@ from fanplan.layers.channels.search.kmodes import kmodes
 from fanplan.layers.channels.search.model.cover import from_map
 from fanplan.layers.channels.search.task import make_task
 from fanplan.watching.params import PolicyParams, WatchParams
-from fanplan.watching.policy import (
-    CHEAPEST,
-    DEAREST,
-    FIRST,
-    Shown,
-    Stance,
-    after_step,
-    pays,
-    seen,
-)
+from fanplan.watching.policy import CHEAPEST, DEAREST, FIRST, Shown, Stance, after_step, pays, seen
 from fanplan.watching.simulate import courses, follow_window
 
 P = PolicyParams(gap=0.22, patience=3, churn=5, change_price=0.005)

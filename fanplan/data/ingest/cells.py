@@ -130,10 +130,7 @@ def _count_cells(grid: GridRef, batches: Batches) -> Batches:
 def advertised_traffic(advertised: DataFrame, grid: GridRef) -> DataFrame:
     """Messages per second and cell from advertised rates, which say nothing about bytes."""
     plain = advertised.filter(F.size("lo") == 0).select(
-        "topic_id",
-        no_cell(),
-        F.col("rate").alias("messages"),
-        F.lit(0.0).alias("bytes"),
+        "topic_id", no_cell(), F.col("rate").alias("messages"), F.lit(0.0).alias("bytes")
     )
     boxed = advertised.filter(F.size("lo") > 0).select("topic_id", "rate", "lo", "hi")
     spread = boxed.mapInArrow(partial(_spread_advertised, grid), spark_schema(TRAFFIC))

@@ -30,14 +30,7 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from fanplan.core.errors import StageError
-from fanplan.core.folder import (
-    DATASET,
-    aside,
-    claimed,
-    flush,
-    remove,
-    write_whole,
-)
+from fanplan.core.folder import DATASET, aside, claimed, flush, remove, write_whole
 from fanplan.core.hashes import SEAL, sealed
 from fanplan.core.progress import Progress
 from fanplan.core.tables import Table
@@ -185,10 +178,7 @@ class StageStore:
 
 
 def stage_key(
-    table: Table,
-    params: Mapping[str, Any],
-    inputs: Sequence[str],
-    split: bool = False,
+    table: Table, params: Mapping[str, Any], inputs: Sequence[str], split: bool = False
 ) -> str:
     """A hash of all that a stage's rows depend on, but the code that makes them.
 

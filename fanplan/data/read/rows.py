@@ -25,13 +25,7 @@ from fanplan.core.errors import InputError
 from fanplan.core.tables import Column as TableColumn
 from fanplan.core.tables import ColumnType, Table
 from fanplan.data.read import formats
-from fanplan.data.read.formats import (
-    KIND_ENDS,
-    Layout,
-    Physical,
-    attribute_column,
-    physical_type,
-)
+from fanplan.data.read.formats import KIND_ENDS, Layout, Physical, attribute_column, physical_type
 from fanplan.data.read.plain import Plainly, PlainReader
 from fanplan.data.read.sources import SPLIT_BYTES, TableSource, unreadable_file
 from fanplan.data.read.splits import Split, SplitError

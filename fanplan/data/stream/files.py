@@ -36,11 +36,7 @@ def follow_files(spark: SparkSession, folder: Path, names: tuple[str, ...], most
 
 
 def run_batches(
-    stream: DataFrame,
-    checkpoint: Path,
-    handle: Handle,
-    once: bool,
-    ended: Ended,
+    stream: DataFrame, checkpoint: Path, handle: Handle, once: bool, ended: Ended
 ) -> None:
     """Hand over batch after batch, until all are done (``once``) or somebody ended it.
 

@@ -19,11 +19,7 @@ from fanplan.layers.marking.stages.make import make_marking_stages
 from fanplan.plan.stored import StoredPlan
 from fanplan.simulation.simulated import Churned, ChurnListing, require_fields
 
-SCHEME_WORDS = {
-    "best": "best",
-    "pub_everywhere": "p everywhere",
-    "sub_everywhere": "s everywhere",
-}
+SCHEME_WORDS = {"best": "best", "pub_everywhere": "p everywhere", "sub_everywhere": "s everywhere"}
 CHURN_COLUMNS = {
     "messages_per_event": "per event",
     "stored_mean": "stored",

@@ -13,15 +13,7 @@ import numpy as np
 from fanplan.core.errors import InputError, Problem
 from fanplan.live.entry import DEFAULT as NO_FLOW_KNOWN
 from fanplan.live.entry import EntryTables
-from fanplan.live.message import (
-    ENDED,
-    KEPT,
-    LAST,
-    NO_CHANNEL,
-    Header,
-    Message,
-    encode,
-)
+from fanplan.live.message import ENDED, KEPT, LAST, NO_CHANNEL, Header, Message, encode
 from fanplan.live.names import subject
 from fanplan.live.nats.frames import fixed_part, framed, framed_heads, texts
 from fanplan.live.nats.plan import AGAIN, DEFAULT, END, LOCAL, NO_FLOW, NatsPlan

@@ -110,8 +110,7 @@ def quality_of_maps() -> Item:
     published = {"cost": {"a": 1.0, "b": 0.0}, "groups": {"a": 7.0, "b": 6.0}}
     lines = tuple(
         PaperLine(
-            what,
-            tuple(Point(EXAMPLE, f"map {m}, {what}", f"map {m}", values[m]) for m in values),
+            what, tuple(Point(EXAMPLE, f"map {m}, {what}", f"map {m}", values[m]) for m in values)
         )
         for what, values in published.items()
     )

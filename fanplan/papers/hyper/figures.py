@@ -138,11 +138,7 @@ READING = (
     "servers below the root come last."
 )
 SERVERS = {"delay": 64, "messages": 20, "matches": 20}
-DRAWN_WAYS = {
-    "delay": WAYS,
-    "messages": (HYBRID, SHORT),
-    "matches": (DEFAULT, HYBRID),
-}
+DRAWN_WAYS = {"delay": WAYS, "messages": (HYBRID, SHORT), "matches": (DEFAULT, HYBRID)}
 
 
 def server_figures() -> tuple[Item, ...]:

@@ -143,9 +143,7 @@ def sample_matchmaker(setting: dict[str, Any], seed: int) -> dict[str, float]:
 def drawn_network(setting: dict[str, Any], seed: int) -> MarkedNetwork:
     """100 nodes of a transit-stub network, with the clients that the setting names."""
     params = TransitStubParams(
-        publishers=setting["publishers"],
-        subscribers=setting["subscribers"],
-        floor=setting["floor"],
+        publishers=setting["publishers"], subscribers=setting["subscribers"], floor=setting["floor"]
     )
     world = draw_transit_stub(params, seed)
     ones = np.ones(len(world.a))
@@ -159,10 +157,7 @@ def core_problem(network: MarkedNetwork) -> MarkingProblem:
 
 SOLVED: tuple[
     tuple[str, Callable[[MarkedNetwork], MarkingProblem], Callable[[MarkingProblem], Marking]], ...
-] = (
-    ("shared", core_problem, shared_marking),
-    ("per-source", source_problem, exact_marking),
-)
+] = (("shared", core_problem, shared_marking), ("per-source", source_problem, exact_marking))
 """Kinds of trees, how they are made, and how they are marked best."""
 
 

@@ -21,10 +21,7 @@ BOXES = {
 """Figure 4.1: two subscriptions each, with the areas that the text tells: 15 is 40 % of the first
 in (a), and 10 is 67 % in (b)."""
 
-LINKS = {
-    "top": ((0, 1), (1, 2), (2, 3), (3, 4)),
-    "bottom": ((0, 3), (1, 2), (2, 3), (3, 4)),
-}
+LINKS = {"top": ((0, 1), (1, 2), (2, 3), (3, 4)), "bottom": ((0, 3), (1, 2), (2, 3), (3, 4))}
 """Figure 5.4: five brokers; the first hangs from the second or from the fourth."""
 
 PUBLISHER, SUBSCRIBERS = 2, (0, 4)

@@ -16,12 +16,7 @@ import pyarrow.parquet as pq
 
 from fanplan.core.errors import InputError, Problem
 
-COMMON = {
-    "time": pa.float64(),
-    "publisher": pa.string(),
-    "topic": pa.string(),
-    "bytes": pa.int64(),
-}
+COMMON = {"time": pa.float64(), "publisher": pa.string(), "topic": pa.string(), "bytes": pa.int64()}
 BATCH = 1 << 16
 Row = tuple[Any, ...]
 

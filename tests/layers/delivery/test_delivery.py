@@ -20,11 +20,7 @@ from fanplan.layers.delivery.ledger import lowest_cost
 from fanplan.layers.delivery.problem import DeliveryProblem
 from fanplan.layers.delivery.recount import recounted_routes
 from fanplan.layers.delivery.search.in_turn import layer_by_layer, with_groups
-from fanplan.layers.delivery.search.joint import (
-    JudgedDelivery,
-    joint_delivery,
-    judge_delivery,
-)
+from fanplan.layers.delivery.search.joint import JudgedDelivery, joint_delivery, judge_delivery
 from fanplan.layers.delivery.search.params import DeliveryParams
 from fanplan.layers.delivery.search.refine import DeliverySearch, Shadow
 

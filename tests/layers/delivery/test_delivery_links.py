@@ -33,13 +33,7 @@ PLAIN = (
     ("b4", "b5", 5.0),
     ("b0", "b5", 3.0),
 )
-PARALLEL = (
-    ("b0", "b1", 4.0),
-    *PLAIN,
-    ("b1", "b0", None),
-    ("b2", "b1", 21.0),
-    ("b2", "b3", 2.0),
-)
+PARALLEL = (("b0", "b1", 4.0), *PLAIN, ("b1", "b0", None), ("b2", "b1", 21.0), ("b2", "b3", 2.0))
 Planner = Callable[[fanplan.Dataset], fanplan.Made]
 PLANNERS: dict[str, Planner] = {
     "overlay": fanplan.overlay,

@@ -29,12 +29,7 @@ def ring(size: int, bandwidth: float = np.inf) -> Links:
         (TreeLimits(degree=1), "degree", 2, "allow 20 ends of links, but a tree has 38"),
         (TreeLimits(degree=3, diameter=3), "diameter", 6, "of 3 or less under the degree limits"),
         (TreeLimits(diameter=1), "diameter", 2, "no tree of 20 brokers has a diameter of 1"),
-        (
-            TreeLimits(hops=((0, 1, 1), (1, 2, 1), (0, 2, 1))),
-            "hops",
-            2,
-            "closed by 'b1' and 'b2'",
-        ),
+        (TreeLimits(hops=((0, 1, 1), (1, 2, 1), (0, 2, 1))), "hops", 2, "closed by 'b1' and 'b2'"),
     ],
 )
 def test_proved_to_be_impossible(limits: TreeLimits, limit: str, value: int, why: str) -> None:

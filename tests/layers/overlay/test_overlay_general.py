@@ -53,10 +53,7 @@ def test_objective_and_links_are_what_a_slow_count_finds(
         known = dict(
             zip(ends, zip(given_links.latency_ms, given_links.cost, strict=True), strict=True)
         )
-    total, crossed = (
-        0.0,
-        dict.fromkeys(map(tuple, overlay.shape.links.tolist()), 0.0),
-    )
+    total, crossed = (0.0, dict.fromkeys(map(tuple, overlay.shape.links.tolist()), 0.0))
     for route in range(len(problem.routes)):
         source, count = int(problem.routes.source[route]), problem.routes.messages[route]
         steps = set()

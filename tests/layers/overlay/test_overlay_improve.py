@@ -16,11 +16,7 @@ from fanplan.core.errors import InfeasibleError
 from fanplan.core.stop import never
 from fanplan.layers.overlay.published.similar import SIMILAR, random_tree
 from fanplan.layers.overlay.published.spanning import connected_parts, spanning_tree
-from fanplan.layers.overlay.search.improve import (
-    improved_tree,
-    swap_down,
-    with_link_replaced,
-)
+from fanplan.layers.overlay.search.improve import improved_tree, swap_down, with_link_replaced
 from fanplan.layers.overlay.search.judge import (
     IDLE,
     NO_LIMIT,

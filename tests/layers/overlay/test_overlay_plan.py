@@ -69,11 +69,7 @@ def test_hybrids_of_both_scales_pass_the_check(
 
 
 @settings(max_examples=30)
-@given(
-    st.integers(0, 10**6),
-    st.sampled_from(RANKINGS),
-    st.sampled_from(["exact", "estimate"]),
-)
+@given(st.integers(0, 10**6), st.sampled_from(RANKINGS), st.sampled_from(["exact", "estimate"]))
 def test_allocations_of_all_kinds_pass(
     tmp_path_factory: pytest.TempPathFactory, seed: int, ranking: Any, load: LoadKind
 ) -> None:

@@ -31,13 +31,7 @@ from fanplan.layers.delivery.changes.world import (
 from fanplan.layers.delivery.check.check import priced_parts
 from fanplan.layers.delivery.problem import DeliveryProblem
 from fanplan.layers.groups.changes import Group, Setting
-from fanplan.layers.overlay.changes.shape import (
-    Evidence,
-    Link,
-    Shape,
-    by_name,
-    judge_overlay,
-)
+from fanplan.layers.overlay.changes.shape import Evidence, Link, Shape, by_name, judge_overlay
 from fanplan.layers.overlay.record import LimitsRecord
 from fanplan.network.brokers import Routes
 from fanplan.plan.changes import Row

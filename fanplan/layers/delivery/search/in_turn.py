@@ -16,11 +16,7 @@ from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, MapPairs, map_pair
 from fanplan.layers.channels.method_params import KmodesParams
 from fanplan.layers.channels.search.kmodes import kmodes
 from fanplan.layers.delivery.ledger import groups_left
-from fanplan.layers.delivery.problem import (
-    DeliveryProblem,
-    DomainInterest,
-    local_interest,
-)
+from fanplan.layers.delivery.problem import DeliveryProblem, DomainInterest, local_interest
 from fanplan.layers.delivery.record import Delivery
 from fanplan.layers.delivery.search.params import DeliveryParams
 from fanplan.layers.groups.problem.groups import GroupsProblem

@@ -28,13 +28,7 @@ def without_spare(wants: Wants, links: Longs) -> Longs:
 
 @compiled
 def drop_spare(
-    wants: Wants,
-    wanted: Words,
-    links: Longs,
-    starts: Longs,
-    other: Ints,
-    number: Ints,
-    kept: Bools,
+    wants: Wants, wanted: Words, links: Longs, starts: Longs, other: Ints, number: Ints, kept: Bools
 ) -> None:
     """Mark links that are not needed, in their order, as not kept."""
     nodes = len(wants.at) - 1

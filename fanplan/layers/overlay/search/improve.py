@@ -45,11 +45,7 @@ VISITS = 16
 
 
 def improved_tree(
-    problem: OverlayProblem,
-    params: ImproveParams,
-    seed: int,
-    stop: Stop,
-    start: Tree | None = None,
+    problem: OverlayProblem, params: ImproveParams, seed: int, stop: Stop, start: Tree | None = None
 ) -> JudgedTree:
     """The best tree found from the most promising starts; an error if none obeys the limits.
 
