@@ -223,7 +223,7 @@ def served_words(found: Verdict) -> str:
     parts = "; ".join(
         f"{load_layer(name).unreached} ({plain_number(count)})" for name, count in missed.items()
     )
-    return f"Not everybody is reached any more: {parts}."
+    return f"Some are no longer reached: {parts}."
 
 
 def said(found: Verdict) -> str:

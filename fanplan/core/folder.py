@@ -298,7 +298,7 @@ def require_free(folder: Path, kind: Kind, replace: bool) -> None:
 
 
 def require_room(folder: Path, size: int) -> None:
-    """The disk of a folder has so many bytes free."""
+    """The disk of a folder has this many bytes free."""
     free = shutil.disk_usage(place_of(folder)).free
     if free < size:
         what = f"{in_bytes(free)} are free there, but about {in_bytes(size)} are needed"

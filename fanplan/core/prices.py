@@ -63,7 +63,7 @@ def priced(prices: Prices) -> Any:
 
 @dataclass(frozen=True)
 class Prices(Options):
-    """Prices of a layer: one of each costs so much."""
+    """Prices of a layer: one of each costs this much."""
 
     @classmethod
     def from_words(cls, words: Iterable[str]) -> Self:

@@ -54,7 +54,7 @@ ANYWHERE = {
 COMMANDS = ("ingest", "replay", "design", "demo")
 ELSEWHERE = ("--master", "--remote", "--help")
 FEW_BYTES = 8 << 20
-"""Folders of so many bytes hold few rows; a JVM that is wrong for more is replaced."""
+"""Folders of this many bytes hold few rows; a JVM that is wrong for more is replaced."""
 
 
 @dataclass(frozen=True)

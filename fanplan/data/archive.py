@@ -24,10 +24,10 @@ from fanplan.core.folder import remove
 from fanplan.data.java import cache
 
 END_SECONDS = 30
-"""A JVM has so long to end, and more if it writes an archive."""
+"""A JVM has this long to end, and more if it writes an archive."""
 WRITE_SECONDS = 300
 RETRY_SECONDS = 24 * 3600
-"""After so long it is tried again to write an archive that could not be written."""
+"""After this long it is tried again to write an archive that could not be written."""
 KEPT = 8
 """Archives in the cache: one takes about 200 MB. Those that were used last stay."""
 SPARK = Path(pyspark.__file__).resolve().parent

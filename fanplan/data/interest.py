@@ -77,6 +77,11 @@ class InterestProblem:
         return np.diff(self.indptr)
 
     @property
+    def pair_rows(self) -> Longs:
+        """The row of each pair, beside ``audience``."""
+        return np.repeat(np.arange(self.size), self.audience_sizes)
+
+    @property
     def deliveries(self) -> Floats:
         """Copies of each row's messages that somebody wants."""
         return self.messages * self.audience_sizes if self.wanted is None else self.wanted

@@ -50,7 +50,7 @@ BEFORE = "spark.fanplan.before"
 
 
 def is_small(rows: int | None) -> bool:
-    """Whether so many rows are few; they are not if nobody knows how many there are."""
+    """Whether this many rows are few; they are not if nobody knows how many there are."""
     return rows is not None and rows <= SMALL_ROWS
 
 

@@ -16,9 +16,9 @@ from fanplan.live.message import GONE, LAST, Message
 from fanplan.live.transport import Range
 
 FIRST_SECONDS, MOST_SECONDS = 0.05, 2.0
-"""A source is asked after so long, then again after twice as long each time, up to a limit."""
+"""A source is asked after this long, then again after twice as long each time, up to a limit."""
 GIVEN_UP_SECONDS = 60.0
-"""What was not sent again for so long is given up: its source has ended."""
+"""What was not sent again for this long is given up: its source has ended."""
 MOST_HELD = 1 << 16
 """Messages of a flow that wait; when there are more, what is missing is given up."""
 

@@ -12,6 +12,14 @@ import scipy.sparse
 from fanplan.core.arrays import NONE, Bools, Floats, Ints, Longs, places_among, starts_of
 from fanplan.core.errors import InputError, Problem
 
+EndKey = tuple[int, bytes]
+"""What tells routes or groups apart: a source or tree, and the brokers that it leads to."""
+
+
+def end_keys(source: Ints, starts: Longs, brokers: Ints) -> list[EndKey]:
+    ends = zip(source.tolist(), starts[:-1].tolist(), starts[1:].tolist(), strict=True)
+    return [(here, brokers[first:last].tobytes()) for here, first, last in ends]
+
 
 @dataclass(frozen=True, eq=False)
 class Routes:
@@ -65,6 +73,11 @@ class Links:
     cost: Floats
     assumed: Bools | None = None
     timed: bool = True
+
+    def both_ways(self) -> tuple[Longs, Longs]:
+        """Where each link begins and ends: first all as given, then all back."""
+        a, b = self.a.astype(np.int64), self.b.astype(np.int64)
+        return np.concatenate((a, b)), np.concatenate((b, a))
 
     def only(self, kept: Bools) -> Links:
         """Some of the links."""

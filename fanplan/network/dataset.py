@@ -151,9 +151,8 @@ def unlike_brokers(dataset: Path, brokers: Brokers, routes: Routes) -> OverlayPr
 
 def silent_overlay(dataset: Path, names: pa.Array) -> OverlayProblem:
     """Some brokers and the links between them, without traffic."""
-    empty, ones = np.empty(0, np.int32), np.ones(len(names))
-    nothing = Routes(empty, np.zeros(1, np.int64), empty, np.empty(0), np.empty(0))
-    return unlike_brokers(dataset, Brokers(names, np.inf * ones, ones), nothing)
+    ones = np.ones(len(names))
+    return unlike_brokers(dataset, Brokers(names, np.inf * ones, ones), Routes.none())
 
 
 def _matrix(pairs: pa.Table, name: str, shape: tuple[int, int]) -> scipy.sparse.csr_array:

@@ -84,9 +84,7 @@ class Timing:
     @cached_property
     def _ways(self) -> LinksByTail:
         assert self.links is not None
-        a, b = self.links.a.astype(np.int64), self.links.b.astype(np.int64)
-        both = np.concatenate((a, b)), np.concatenate((b, a))
-        return ways_of(*both, self._each.ms, self.brokers)
+        return ways_of(*self.links.both_ways(), self._each.ms, self.brokers)
 
     @property
     def assumed_ms(self) -> float:

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from fanplan.core.arrays import Floats
 from fanplan.page.network import WIDTH, Ground
-from fanplan.page.svg import attribute, tag
+from fanplan.page.svg import coordinates, tag
 
 LEAST_SPAN = 10.0
 """Degrees that a map has at least: outlines are coarse."""
@@ -39,7 +39,7 @@ def ground_of(lat: Sequence[float], lon: Sequence[float]) -> Ground:
 
     shapes = [thinned(at(shape), height) for shape in land()]
     inside = [shape for shape in shapes if meets(shape, height)]
-    ways = "".join(f"M{'L'.join(map(map_point, shape))}Z" for shape in inside)
+    ways = "".join(f"M{'L'.join(map(coordinates, shape))}Z" for shape in inside)
     beneath = tag("path", d=ways, class_="land", fill_rule="evenodd") if ways else Markup("")
     return Ground(at(spots), height, beneath)
 
@@ -57,10 +57,6 @@ def meets(shape: Floats, height: float) -> bool:
         return False
     low, high = shape.min(axis=0), shape.max(axis=0)
     return bool(low[0] < WIDTH and high[0] > 0 and low[1] < height and high[1] > 0)
-
-
-def map_point(point: Floats) -> str:
-    return f"{attribute(float(point[0]))},{attribute(float(point[1]))}"
 
 
 @cache

@@ -73,7 +73,7 @@ class Told:
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """What a plan with so many channels costs, and ``beside`` it other costs to compare with."""
+    """What a plan with this many channels costs, and ``beside`` it other costs to compare with."""
 
     channels: int
     cost: float

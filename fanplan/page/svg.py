@@ -7,6 +7,8 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+from fanplan.core.arrays import Floats
+
 
 def tag(name: str, *children: Any, **attributes: Any) -> Markup:
     """An element; ``class_`` and ``stroke_width`` mean class and stroke-width, None is left out."""
@@ -22,6 +24,10 @@ def tag(name: str, *children: Any, **attributes: Any) -> Markup:
 def attribute(value: Any) -> Any:
     """Coordinates to a tenth: finer is not seen, and a page has many."""
     return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else value
+
+
+def coordinates(point: Sequence[float] | Floats) -> str:
+    return f"{attribute(float(point[0]))},{attribute(float(point[1]))}"
 
 
 def drawing(
@@ -46,5 +52,5 @@ def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Markup:
 
 def polyline(points: Sequence[tuple[float, float]], class_: str) -> Markup:
     """A line through points."""
-    way = "M" + "L".join(f"{attribute(float(x))},{attribute(float(y))}" for x, y in points)
+    way = "M" + "L".join(map(coordinates, points))
     return tag("path", d=way, class_=class_)

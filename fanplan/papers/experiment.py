@@ -253,7 +253,7 @@ def z_score(published: float | None, mean: float, sd: float | None) -> float | N
 
 
 SPREAD = 3.0
-"""A published number is one of our runs' if it is at most so many deviations from their mean."""
+"""A published number is one of our runs' if it is at most this many deviations from their mean."""
 
 
 def point_met(point: Point, mean: float, sd: float | None) -> Outcome | None:

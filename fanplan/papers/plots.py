@@ -34,7 +34,7 @@ COLOURS = ("#1f5fa8", "#e08a1e", "#2e8b57", "#7b4fa3", "#8c6d46", "#4fa3b5", "#7
 MARKERS = "osD^vPX*"
 PUBLISHED = "published"
 FEW = 8
-"""Up to so many places on the horizontal axis are each named there."""
+"""Up to this many places on the horizontal axis are each named there."""
 
 
 def draw_item(item: Item, samples: Samples, path: Path) -> None:

@@ -21,7 +21,7 @@ DIGITS = 6
 
 @dataclass(frozen=True, eq=False)
 class DelayCounts:
-    """So many deliveries (``count``) take each of the delays ``ms``, which ascend."""
+    """This many deliveries (``count``) take each of the delays ``ms``, which ascend."""
 
     ms: Floats
     count: Floats
@@ -31,7 +31,7 @@ class DelayCounts:
         return ratio(float(np.dot(self.ms, self.count)), float(self.count.sum()))
 
     def within_ms(self, percent: float) -> float:
-        """The delay that so many of a hundred deliveries do not exceed; 0 without any."""
+        """The delay that this many of a hundred deliveries do not exceed; 0 without any."""
         if not len(self.ms):
             return 0.0
         below = np.cumsum(self.count)
@@ -63,7 +63,7 @@ class Legs:
     people: Longs
 
     def after(self, visits: Longs, delays: Floats, messages: Floats) -> DelayCounts:
-        """What deliveries take in all if so many messages are at visits after these delays."""
+        """What deliveries take in all if this many messages are at visits after these delays."""
         total = DelayCounts(np.empty(0), np.empty(0))
         ends = np.cumsum(np.diff(self.starts)[visits])
         cuts = np.searchsorted(ends, np.arange(CHUNK, ends[-1] if len(ends) else 0, CHUNK))

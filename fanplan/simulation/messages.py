@@ -8,15 +8,14 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from fanplan.core.arrays import Floats, Ints, Longs, starts_of
+from fanplan.core.arrays import Floats, Longs, starts_of
 from fanplan.core.errors import InputError, Problem
 from fanplan.data.reader import INGEST_AGAIN, read_manifest, read_stage, stage_batches
-from fanplan.network.brokers import Routes
+from fanplan.network.brokers import EndKey, Routes, end_keys
 
 BATCH = 1 << 20
 """Publications whose times are looked at together."""
 
-Key = tuple[int, bytes]
 """What tells routes apart: source and destinations."""
 
 
@@ -84,7 +83,7 @@ def read_sendings(dataset: Path, stage: str, routes: Routes) -> tuple[Floats, Lo
     lists, times = (pa.concat_arrays(table[name].chunks) for name in ("destinations", "times"))
     number = {key: route for route, key in enumerate(route_keys(routes))}
     starts = _list_starts(lists)
-    found = _end_keys(table["source"].to_numpy(), starts, lists.flatten().to_numpy())
+    found = end_keys(table["source"].to_numpy(), starts, lists.flatten().to_numpy())
     at = np.array([number.get(key, -1) for key in found], np.int64)
     counts = np.diff(_list_starts(times))
     total = np.bincount(at[at >= 0], counts[at >= 0], len(routes))
@@ -100,18 +99,13 @@ def _list_starts(lists: pa.ListArray) -> Longs:
     return starts_of(lists.value_lengths().to_numpy())
 
 
-def route_keys(routes: Routes) -> list[Key]:
-    return _end_keys(routes.source, routes.starts, routes.brokers)
-
-
-def _end_keys(source: Ints, starts: Longs, brokers: Ints) -> list[Key]:
-    ends = zip(source.tolist(), starts[:-1].tolist(), starts[1:].tolist(), strict=True)
-    return [(here, brokers[first:last].tobytes()) for here, first, last in ends]
+def route_keys(routes: Routes) -> list[EndKey]:
+    return end_keys(routes.source, routes.starts, routes.brokers)
 
 
 def merged_routes(routes: Routes) -> tuple[Routes, Longs]:
     """Routes with equal ends as one, and which of these each route has become."""
-    number: dict[Key, int] = {}
+    number: dict[EndKey, int] = {}
     of = np.array([number.setdefault(key, len(number)) for key in route_keys(routes)], np.int64)
     first = np.full(len(number), -1, np.int64)
     first[of[::-1]] = np.arange(len(of))[::-1]

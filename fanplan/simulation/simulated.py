@@ -36,7 +36,7 @@ class Agreement:
 
 @dataclass(frozen=True)
 class AssumedLatency:
-    """The latency of so many (``count``) of the ways between brokers is not known for certain.
+    """The latency of this many (``count``) of the ways between brokers is not known for certain.
 
     ``ms`` was taken for each link without one.
     """

@@ -52,7 +52,7 @@ def read_range(text: str) -> IPv4Network:
 
 
 def channel_addresses(text: str, count: int) -> list[IPv4Address]:
-    """Addresses for so many channels, in order: no two on one Ethernet address."""
+    """Addresses for this many channels, in order: no two on one Ethernet address."""
     network = read_range(text)
     # More than 2^23 addresses in a row repeat themselves.
     size = min(network.num_addresses, MAC_BITS + 1)

@@ -51,7 +51,7 @@ def read_published(dataset: Path, tables: EntryTables, most: int | None = None) 
     for batch in stage_batches(dataset, "publications", columns, BATCH_ROWS):
         rows = pa.Table.from_batches([batch])
         rows = rows if kept is None else pa.concat_tables([kept, rows])
-        # No more than so many are ever held, however long the table is.
+        # No more than this many are ever held, however long the table is.
         kept = rows.take(pa.array(np.sort(by_time(rows)[:most])))
     return published_of(kept or read_stage(dataset, "publications", columns), tables)
 

@@ -29,12 +29,12 @@ from fanplan.layers.delivery.read import domains_of
 from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
 from fanplan.layers.groups.problem.trees import SharedTrees
-from fanplan.layers.groups.read import group_keys, read_groups, stored_keys
+from fanplan.layers.groups.read import read_groups, stored_keys
 from fanplan.layers.groups.record import GroupsRecord
 from fanplan.layers.groups.simulated import group_ways
 from fanplan.layers.overlay.record import OverlayRecord
 from fanplan.layers.overlay.simulated import read_trees
-from fanplan.network.brokers import Routes
+from fanplan.network.brokers import Routes, end_keys
 from fanplan.network.dataset import given_clients, publisher_names, read_brokers, subscriber_names
 from fanplan.network.latency import Timing
 from fanplan.plan.axis import Axis
@@ -76,7 +76,7 @@ class LastHops(NamedTuple):
 
 
 class Copies(NamedTuple):
-    """Subscriber ``subscriber[i]`` gets so many copies of parcel ``parcel[i]``; or wants it."""
+    """Subscriber ``subscriber[i]`` gets this many copies of parcel ``parcel[i]``; or wants it."""
 
     parcel: Longs
     subscriber: Longs
@@ -159,7 +159,7 @@ class Ways:
         return Copies(parcel, subscriber, copies - wanted, wanted)
 
     def counted(self, messages: Longs, means: list[str] | None = None) -> Figures:
-        """What so many ``messages`` of each parcel must cause.
+        """What this many ``messages`` of each parcel must cause.
 
         Links are told apart by the ``means`` of each hop, or by their kind.
         """
@@ -317,7 +317,7 @@ class WaysReader:
         key, parcel = np.unique(self.classes[flow] * width + entry, return_inverse=True)
         row, source = np.divmod(key, width)
         problem = self.problem(Parcels(row, source.astype(np.int32), np.ones(len(key))))
-        own = group_keys(problem.tree, problem.routes.starts, problem.routes.brokers)
+        own = end_keys(problem.tree, problem.routes.starts, problem.routes.brokers)
         number = {key: way for way, key in enumerate(dict.fromkeys(own))}
         way = np.array([number[key] for key in own], np.int64)
         edges, tree = shared_edges(problem.trees)
@@ -380,7 +380,7 @@ class WaysReader:
             what = f"broker {self.clients.brokers[routes.source[lost]]!r} sends, but is not a root"
             raise InputError(Problem("group_trees", what, "Plan groups for this traffic"))
         known = {key: group for group, key in enumerate(stored_keys(groups))}
-        own = group_keys(tree, routes.starts, routes.brokers)
+        own = end_keys(tree, routes.starts, routes.brokers)
         group = np.array([known.get(key, NONE) for key in own], np.int32)
         ends = (groups.starts, groups.member.astype(np.int32))
         return GroupsProblem(brokers, groups.trees, routes, tree, group, groups.tree, *ends)

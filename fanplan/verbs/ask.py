@@ -140,7 +140,7 @@ class Questions:
         return self._told(lambda asked: asked._without(broker, link), ("subscriber",), against)
 
     def if_traffic(self, topic: str, times: float, against: AnyPlan | None = None) -> Any:
-        """Loads if a topic is sent so many times as often, beside those of now."""
+        """Loads if a topic is sent this many times as often, beside those of now."""
         return self._told(lambda asked: asked._if_traffic(topic, times), ("what", "name"), against)
 
     def cheapest_change(self, n: int = 10, against: AnyPlan | None = None) -> Any:

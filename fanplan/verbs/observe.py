@@ -25,7 +25,7 @@ def observe_nats(
 ) -> Observed:
     """Write who subscribes to what in a NATS network, its servers, links and traffic.
 
-    ``monitors`` are addresses of its servers' monitors. Traffic is looked at for so many
+    ``monitors`` are addresses of its servers' monitors. Traffic is looked at for this many
     ``seconds``: by counters, or at the server ``tap``, where everything is subscribed to. Names,
     filters and publishers come from the ``export`` that the network runs, if there is one.
     """

@@ -18,7 +18,7 @@ from fanplan.data.reader import read_stage
 from fanplan.layers.delivery.carried import Parcels
 from fanplan.layers.delivery.problem import entering_parcels
 from fanplan.layers.groups.problem.groups import GroupsProblem
-from fanplan.layers.groups.read import group_keys
+from fanplan.network.brokers import end_keys
 from fanplan.page.details import Fact, Related, Shelf
 from fanplan.page.network import link_name
 from fanplan.plan.stored import StoredPlan
@@ -74,7 +74,7 @@ class Passing:
     def way(self) -> Longs:
         """Parcels with the same entry and destinations share a way."""
         routes = self.problem.routes
-        keys = group_keys(self.problem.tree, routes.starts, routes.brokers)
+        keys = end_keys(self.problem.tree, routes.starts, routes.brokers)
         number = {key: way for way, key in enumerate(dict.fromkeys(keys))}
         return np.array([number[key] for key in keys], np.int64)
 

@@ -25,7 +25,7 @@ class World(Protocol[Plan]):
         """A plan made afresh, by the estimate."""
 
     def step(self, plan: Plan, churn: int, price: float) -> Plan:
-        """A plan changed at most so much, each change at a price."""
+        """A plan changed at most this much, each change at a price."""
 
     def changes(self, old: Plan, new: Plan) -> int:
         """How many changes lead from one to the other."""

@@ -56,7 +56,7 @@ READ = {item.name for item in fields(ReadParams)}
 REASONS = 5
 """Reasons of a table that a dataset tells first; the others are in its quarantine."""
 FEW_POINTS = 1_000
-"""So many publications or fewer all go the long way, which is planned in any case."""
+"""This many publications or fewer all go the long way, which is planned in any case."""
 UNCUT = ("exact", "atomic")
 """Kinds of flows that no region cuts."""
 

@@ -19,9 +19,9 @@ from fanplan.layers.delivery.read import domains_of
 from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
 from fanplan.layers.groups.problem.trees import SharedTrees
-from fanplan.layers.groups.read import StoredGroups, group_keys, read_groups
+from fanplan.layers.groups.read import StoredGroups, read_groups
 from fanplan.layers.overlay.simulated import read_trees
-from fanplan.network.brokers import Routes
+from fanplan.network.brokers import Routes, end_keys
 from fanplan.network.trees import Trees
 from fanplan.plan.stored import StoredPlan
 
@@ -147,8 +147,8 @@ def carried(ways: DeliveryWays, parcels: Parcels, others: Routes) -> GroupsProbl
     routes = both(parcel_routes(ways, parcels, trees), others)
     tree, span = trees.of(routes.source), trees.of(roots)
     members = stored.member.astype(np.int32)
-    known = {key: group for group, key in enumerate(group_keys(span, stored.starts, members))}
-    own = group_keys(tree, routes.starts, routes.brokers)
+    known = {key: group for group, key in enumerate(end_keys(span, stored.starts, members))}
+    own = end_keys(tree, routes.starts, routes.brokers)
     group = np.array([known.get(key, -1) for key in own], np.int32)
     return GroupsProblem(ways.brokers, trees, routes, tree, group, span, stored.starts, members)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fanplan.core.errors import InputError, Problem
+from fanplan.network.brokers import EndKey, end_keys
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from fanplan.layers.channels.map import ChannelMap
     from fanplan.layers.delivery.problem import DeliveryProblem
     from fanplan.layers.groups.problem.groups import BrokerTrees
-    from fanplan.layers.groups.read import GroupKey
     from fanplan.layers.marking.record import MarkingSection
     from fanplan.layers.overlay.record import OverlaySection
     from fanplan.plan.stored import StoredPlan
@@ -98,14 +98,14 @@ def channel_domains(plan: StoredPlan, map: ChannelMap, where: Ints, subscribers:
     return domain
 
 
-def fixed_groups(plan: StoredPlan, problem: DeliveryProblem) -> frozenset[GroupKey]:
+def fixed_groups(plan: StoredPlan, problem: DeliveryProblem) -> frozenset[EndKey]:
     """What tells the groups of a plan apart; its trees must be those that are planned on."""
-    from fanplan.layers.groups.read import group_keys, read_groups
+    from fanplan.layers.groups.read import read_groups
 
     stored = read_groups(plan, problem.brokers)
     root = stored.trees.root[stored.tree]
     require_same_trees(plan, stored.trees, problem, np.unique(root))
-    return frozenset(group_keys(root, stored.starts, stored.member.astype(np.int32)))
+    return frozenset(end_keys(root, stored.starts, stored.member.astype(np.int32)))
 
 
 def require_same_trees(

@@ -101,7 +101,7 @@ def reached_places(problem: DeliveryProblem) -> tuple[Longs, Longs]:
     """Of each class how many domains, and brokers without one, have to get it; and the sends that
     they need at least: one in a domain, one for each subscriber elsewhere."""
     interest = problem.interest
-    row = np.repeat(np.arange(interest.size), interest.audience_sizes)
+    row = interest.pair_rows
     broker = problem.home[interest.audience].astype(np.int64)
     domain, width = problem.domain[broker], problem.domains + len(problem.brokers)
     key = np.unique(row * width + np.where(domain >= 0, domain, problem.domains + broker))

@@ -40,7 +40,7 @@ class SentOn:
 def sent_on(stored: StoredDelivery, channels: int, routes: Routes) -> SentOn:
     """How the parcels of a plan, which take these routes, come to people."""
     problem, interest = stored.problem, stored.problem.interest
-    row = np.repeat(np.arange(interest.size), interest.audience_sizes)
+    row = interest.pair_rows
     reached = reached_by_channels(problem, stored.assigned, stored.members, channels)
     served = np.asarray(reached[row, interest.audience]).ravel() > 0
     if not problem.homes:
@@ -58,7 +58,7 @@ def by_last_hops(problem: DeliveryProblem, routes: Routes) -> SentOn:
 def from_senders(problem: DeliveryProblem, served: Bools, direct: Bools, routes: Routes) -> SentOn:
     """``served`` says of each (class, subscriber) whether a broker of its domain sends it."""
     interest, brokers = problem.interest, len(problem.brokers)
-    row = np.repeat(np.arange(interest.size), interest.audience_sizes)
+    row = interest.pair_rows
     key, people = np.unique(
         (2 * row + served) * brokers + problem.home[interest.audience], return_counts=True
     )

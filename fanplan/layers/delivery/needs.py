@@ -128,7 +128,7 @@ class DesignNeeds:
 def shared_unicast(map: ChannelMap, interest: InterestProblem, where: Ints) -> float:
     """Share of what is sent that goes to one alone though another of its domain wants it, too."""
     width = int(where.max(initial=0)) + 2
-    row = np.repeat(np.arange(interest.size), interest.audience_sizes)
+    row = interest.pair_rows
     several = np.bincount(row * width + where[interest.audience] + 1, minlength=1) > 1
     left, people = map.unicast.left.astype(np.int64), where[map.unicast.right]
     counted = several[left * width + people + 1] & (people >= 0)

@@ -225,7 +225,7 @@ def require_senders(dataset: Path) -> None:
 def segments_of(problem: DeliveryProblem) -> Segments:
     """O(audiences · log)."""
     interest = problem.interest
-    row = np.repeat(np.arange(interest.size), interest.audience_sizes)
+    row = interest.pair_rows
     domain = problem.domain[problem.home[interest.audience]]
     order = np.lexsort((interest.audience, domain, row))
     key = row[order] * (problem.domains + 1) + domain[order] + 1

@@ -20,7 +20,7 @@ def recounted_routes(
 ) -> Routes:
     """One route for each parcel: one broker of each domain, and homes of those whom it leaves."""
     interest, brokers = problem.interest, len(problem.brokers)
-    row = np.repeat(np.arange(interest.size), interest.audience_sizes)
+    row = interest.pair_rows
     served = reached_by_channels(problem, assigned, members, channels)[row, interest.audience]
     broker = problem.home[interest.audience].astype(np.int64)
     domain = problem.domain[broker]

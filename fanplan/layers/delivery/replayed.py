@@ -12,7 +12,7 @@ from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.delivery.ledger import DeliveryLedger
 from fanplan.layers.groups.record import GroupsRecord
 from fanplan.layers.marking.replayed import ReplayedMarks
-from fanplan.plan.replayed import AGREE
+from fanplan.plan.replayed import differing
 from fanplan.plan.stored import StoredPlan
 
 ONCE = ("state", "control")
@@ -69,12 +69,7 @@ class ReplayedDelivery(Result):
         if not self.same:
             return {}
         measured = asdict(self.ledger) | self.measured.parts(self.prices)
-        said = self.planned | self.parts
-        return {
-            name: (said[name], measured[name])
-            for name in said
-            if abs(said[name] - measured[name]) > AGREE * max(1.0, abs(measured[name]))
-        }
+        return differing(self.planned | self.parts, measured)
 
     @property
     def broken(self) -> list[str]:

@@ -23,11 +23,11 @@ from fanplan.layers.delivery.read import StoredDelivery, read_delivery
 from fanplan.layers.delivery.recount import recounted_routes
 from fanplan.layers.groups.problem.build import exact_groups
 from fanplan.layers.groups.problem.groups import GroupsProblem
-from fanplan.layers.groups.read import group_keys, read_groups, stored_keys
+from fanplan.layers.groups.read import read_groups, stored_keys
 from fanplan.layers.groups.record import GroupsRecord
 from fanplan.layers.groups.simulated import brokers_of, group_ways, groups_agreement, timing_of
 from fanplan.layers.overlay.record import OverlayRecord
-from fanplan.network.brokers import OverlayProblem
+from fanplan.network.brokers import OverlayProblem, end_keys
 from fanplan.network.dataset import publisher_names, read_brokers, read_links
 from fanplan.network.latency import Latency, Timing
 from fanplan.plan.stored import StoredPlan
@@ -78,7 +78,7 @@ def left_to_brokers(plan: StoredPlan, dataset: Path) -> LeftToBrokers:
     stored = read_delivery(plan, dataset, groups.trees)
     channels = plan.section(ChannelsRecord).channels
     problem = possible_groups(stored, channels)
-    own = group_keys(problem.span, problem.starts, problem.members)
+    own = end_keys(problem.span, problem.starts, problem.members)
     known = {key: group for group, key in enumerate(own)}
     selected = np.zeros(problem.size, bool)
     for group, key in enumerate(stored_keys(groups)):

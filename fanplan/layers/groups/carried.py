@@ -13,9 +13,9 @@ from fanplan.layers.groups.cells import on_grid, read_stored_cells, topic_names
 from fanplan.layers.groups.problem.build import require_entering
 from fanplan.layers.groups.problem.grid import read_group_grid
 from fanplan.layers.groups.problem.groups import GroupsProblem
-from fanplan.layers.groups.read import StoredGroups, group_keys, read_groups, stored_keys
+from fanplan.layers.groups.read import StoredGroups, read_groups, stored_keys
 from fanplan.layers.groups.record import GroupsRecord
-from fanplan.network.brokers import Routes
+from fanplan.network.brokers import Routes, end_keys
 from fanplan.network.dataset import ordered_routes, read_brokers, read_routes, routes_of
 from fanplan.plan.stored import StoredPlan
 
@@ -62,7 +62,7 @@ def by_members(stored: StoredGroups, dataset: Path) -> tuple[Routes, Longs]:
     routes = read_routes(dataset, "routes")
     tree = route_trees(stored, routes)
     known = {key: group for group, key in enumerate(stored_keys(stored))}
-    own = group_keys(tree, routes.starts, routes.brokers)
+    own = end_keys(tree, routes.starts, routes.brokers)
     return routes, np.array([known.get(key, NONE) for key in own], np.int64)
 
 

@@ -100,7 +100,7 @@ class Grouping:
     """How groups are found.
 
     Without ``cells`` groups are exact: observed traffic with the same destinations. Else they come
-    from a grid with so many cells on each axis, which a broker marks if it wants all of them
+    from a grid with this many cells on each axis, which a broker marks if it wants all of them
     (``cover``) or any part (``overlap``). ``least`` is the density threshold: what has so few
     messages in the window, or fewer, takes default routing.
     """
@@ -129,7 +129,7 @@ class Threshold:
 
 @dataclass(frozen=True)
 class EntryBudget:
-    """The most benefit for at most so many entries in forwarding tables."""
+    """The most benefit for at most this many entries in forwarding tables."""
 
     entries: int
 

@@ -10,10 +10,10 @@ import pyarrow as pa
 from fanplan.core.arrays import NONE, Floats, Ints, Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.layers.groups.problem.groups import BrokerTrees
+from fanplan.network.brokers import EndKey, end_keys
 from fanplan.plan.axis import Axis, whole
 from fanplan.plan.stored import StoredPlan
 
-GroupKey = tuple[int, bytes]
 """Tells groups apart: a tree, or its root, and the members."""
 
 
@@ -138,11 +138,5 @@ class Reader:
         return InputError(Problem(str(self.plan.folder), what, remedy))
 
 
-def group_keys(tree: Ints, starts: Longs, members: Ints) -> list[GroupKey]:
-    """What tells groups apart: the tree and the members of each."""
-    ends = zip(tree.tolist(), starts[:-1].tolist(), starts[1:].tolist(), strict=True)
-    return [(on, members[first:last].tobytes()) for on, first, last in ends]
-
-
-def stored_keys(stored: StoredGroups) -> list[GroupKey]:
-    return group_keys(stored.tree, stored.starts, stored.member.astype(np.int32))
+def stored_keys(stored: StoredGroups) -> list[EndKey]:
+    return end_keys(stored.tree, stored.starts, stored.member.astype(np.int32))

@@ -17,7 +17,7 @@ from fanplan.simulation.legs import DelayCounts
 
 @dataclass(frozen=True)
 class Passages:
-    """So many ``arrivals`` at broker ``target`` come from broker ``source``."""
+    """This many ``arrivals`` at broker ``target`` come from broker ``source``."""
 
     source: Longs
     target: Longs

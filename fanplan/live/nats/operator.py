@@ -31,9 +31,9 @@ from fanplan.live.nats.running import Running
 from fanplan.live.nats.wire import OPEN_SECONDS, Connection
 
 REPEAT_SECONDS = 0.3
-"""After so long a command is repeated, and who is there is asked again."""
+"""After this long a command is repeated, and who is there is asked again."""
 GONE_SECONDS = 3.0
-"""A client without a connection for so long is gone."""
+"""A client without a connection for this long is gone."""
 MOST_PROBES = 20_000
 """Probes of one turn."""
 KINDS = (PUBLISHER, SUBSCRIBER, AGENT)
@@ -350,7 +350,7 @@ class Operator:
                     self.clients[key].passed = True
 
     async def heard(self, done: Callable[[], bool], seconds: float) -> None:
-        """Until it is done, at most so long."""
+        """Until it is done, at most this long."""
         deadline = time.monotonic() + seconds
         while not done() and (left := deadline - time.monotonic()) > 0:
             self._heard.clear()

@@ -27,7 +27,7 @@ class Scenario:
         return f"c{self.categories} p{self.p}"
 
     def setting(self, subscribers: int) -> str:
-        """The name of the setting with so many subscribers."""
+        """The name of the setting with this many subscribers."""
         choice = f"{self.percent} % of {self.subjects}"
         return f"{self.kind} {self.caption}, {choice}, {subscribers} subscribers"
 

@@ -197,7 +197,7 @@ BMD_EVIDENCE = (
 
 SECONDS = "processor seconds"
 ALIKE = 10.0
-"""Times that are "similar" in the sense of O(tmnk) may differ by so much in their constants."""
+"""Times that are "similar" in the sense of O(tmnk) may differ by this much in their constants."""
 GROWTH = 2.5
 """Times a time may grow when one size doubles; 2 is in proportion, the rest is what caches cost."""
 

@@ -102,7 +102,7 @@ def churn_name(trees: str) -> str:
 
 
 def network_name(publishers: int = MIDDLE, subscribers: int = MIDDLE, floor: bool = False) -> str:
-    """The setting in which so many clients are measured."""
+    """The setting in which this many clients are measured."""
     law = ", rounded down" if floor else ""
     return f"{publishers} publishers, {subscribers} subscribers{law}"
 

@@ -231,7 +231,7 @@ BASELINE, BOUND = "baseline", "bound"
 
 
 class QuestionLimit:
-    """Stop a search after so many questions: unlike a time limit, the same on every machine."""
+    """Stop a search after this many questions: unlike a time limit, the same on every machine."""
 
     def __init__(self, most: int) -> None:
         self.left = most

@@ -88,7 +88,7 @@ def require_root() -> None:
 def network(
     names: Iterable[str], memberships: int, snooping: Snooping = EXACT
 ) -> Iterator[Network]:
-    """Hosts of these names on a switch; removed at the end. A socket may join so many groups."""
+    """Hosts of these names on a switch; removed at the end. A socket may join this many groups."""
     require_root()
     sweep_namespaces()
     wanted = list(names)

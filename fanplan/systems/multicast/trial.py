@@ -276,7 +276,7 @@ class Run:
             await asyncio.sleep(0.05)
 
     def silent(self, expected: Counter[str]) -> list[str]:
-        """Who has not got so many probes, which to the library are foreign."""
+        """Who has not got this many probes, which to the library are foreign."""
         return [w for w, n in expected.items() if self.subscribers[w].counts.foreign < n]
 
     async def rested(self) -> None:

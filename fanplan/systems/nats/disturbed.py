@@ -76,7 +76,7 @@ async def send_around(run: Run, first: int, away: asyncio.Event) -> None:
 
 
 async def until_sent(run: Run, copies: float) -> None:
-    """Until so many copies were sent, or somebody is in the way of it."""
+    """Until this many copies were sent, or somebody is in the way of it."""
     deadline = time.monotonic() + PATIENCE
     while run.sent < copies and time.monotonic() < deadline:
         await asyncio.sleep(GLANCE)

@@ -166,7 +166,7 @@ class Run:
     async def send(self, numbers: range, seconds: float | None = None) -> None:
         """Publish publications: at their times if there is a speed, and never too far ahead.
 
-        With ``seconds`` they are spread over so long, whoever keeps up.
+        With ``seconds`` they are spread over this long, whoever keeps up.
         """
         copies, parcels = self.traffic.copies.tolist(), self.traffic.parcel.tolist()
         due = self.due(numbers, seconds)
@@ -207,7 +207,7 @@ class Run:
         await asyncio.sleep(0.1)
 
     async def arrived(self, seconds: float, under_way: int = 0) -> None:
-        """Until no more copies than that are under way, or for so long none came."""
+        """Until no more copies than that are under way, or for this long none came."""
         seen, since_when = -1, time.monotonic()
         while self.sent - self.tally.count > under_way and time.monotonic() - since_when < seconds:
             if self.tally.count != seen:

@@ -67,7 +67,7 @@ def listening(port: int) -> socket.socket:
 
 
 def require_resources(servers: int, connections: int) -> None:
-    """The machine has memory and open files for so many servers and connections."""
+    """The machine has memory and open files for this many servers and connections."""
     pages, size = os.sysconf("SC_AVPHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
     if servers * SERVER_BYTES > pages * size:
         what = f"{servers} servers need about {servers * SERVER_BYTES >> 20} MB of memory"

@@ -242,10 +242,14 @@ async def listened(places: Iterable[tuple[Address, str]], take: Taken, seconds: 
 # ---- tables
 
 
-def write_network(out: Writer, network: Monitored) -> None:
+def write_brokers(out: Writer, network: Monitored) -> None:
     out.table("brokers", ("broker",), [(name,) for name in network.brokers])
     links = [(a, b, delay) for (a, b), delay in sorted(network.links.items())]
     out.table("links", ("a", "b", "latency_ms"), links)
+
+
+def write_network(out: Writer, network: Monitored) -> None:
+    write_brokers(out, network)
     rows = sorted(network.subscriptions)
     out.table("subscriptions", ("subscriber", "topic", "broker"), rows)
 
@@ -260,9 +264,7 @@ def write_exported(out: Writer, network: Monitored, own: OwnExport, sent: list[M
         raise no_workload(
             str(own.folder), what, "Name all monitors, and the export that is in force"
         )
-    out.table("brokers", ("broker",), [(name,) for name in network.brokers])
-    links = [(a, b, delay) for (a, b), delay in sorted(network.links.items())]
-    out.table("links", ("a", "b", "latency_ms"), links)
+    write_brokers(out, network)
     rows = [(who, topic, own.selector(who, topic), broker) for (who, topic), broker in pairs]
     out.table("subscriptions", ("subscriber", "topic", "filter", "broker"), rows)
     adverts = [

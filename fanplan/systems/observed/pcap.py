@@ -122,7 +122,7 @@ PCAP = {
 
 
 def next_bytes(file: IO[bytes], size: int) -> bytes:
-    """So many bytes; the file must have them."""
+    """This many bytes; the file must have them."""
     if not 0 <= size <= MOST_PACKET:
         raise struct.error(f"a packet of {size:,} bytes")
     data = file.read(size)

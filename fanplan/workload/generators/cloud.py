@@ -180,7 +180,7 @@ def place_machines(
 
 
 def draw_sizes(params: CloudParams, rng: np.random.Generator, owned: np.ndarray) -> np.ndarray:
-    """Members of each group, of a tenant with so many machines."""
+    """Members of each group, of a tenant with this many machines."""
     if params.uniform:
         drawn = rng.uniform(FEWEST, owned + 1)
     else:

@@ -68,7 +68,7 @@ def as_workload(
     message_bytes: int,
     cells: int = 10,
 ) -> Generated:
-    """The population as a workload, with so many cells per axis.
+    """The population as a workload, with this many cells per axis.
 
     Clients without a broker have no ``broker`` column.
     """

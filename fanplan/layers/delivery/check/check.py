@@ -151,7 +151,7 @@ def lowest(stored: StoredDelivery, prices: LedgerPrices) -> float:
     """No delivery costs less: each message is matched once, and sent to each subscriber directly,
     or once to each domain, and to all who are in none, after a link to each place but one."""
     problem, interest = stored.problem, stored.problem.interest
-    row = np.repeat(np.arange(interest.size), interest.audience_sizes)
+    row = interest.pair_rows
     home = problem.home[interest.audience].astype(np.int64)
     domain = problem.domain[home].astype(np.int64)
     place = np.where(domain >= 0, domain, -1 - home)
@@ -172,7 +172,7 @@ def cost_parts(plan: StoredPlan, stored: StoredDelivery) -> dict[str, float]:
     """What each part of the ledger costs."""
     problem, interest = stored.problem, stored.problem.interest
     far = plan.section(GroupsRecord).ledger if plan.has(GroupsRecord) else {}
-    row = np.repeat(np.arange(interest.size), interest.audience_sizes)
+    row = interest.pair_rows
     past = stored.direct[row]
     direct = float(sent_beyond(problem, row[past], interest.audience[past]).sum())
     total = float(interest.messages.sum())
@@ -188,7 +188,7 @@ def cost_parts(plan: StoredPlan, stored: StoredDelivery) -> dict[str, float]:
 def counted_unicast(stored: StoredDelivery) -> float:
     """Messages by unicast to somebody in whose domain others want them too."""
     problem, interest = stored.problem, stored.problem.interest
-    row = np.repeat(np.arange(interest.size), interest.audience_sizes)
+    row = interest.pair_rows
     domain = problem.domain[problem.home[interest.audience]].astype(np.int64)
     key = row * (problem.domains + 1) + domain + 1
     _, at, times = np.unique(key, return_inverse=True, return_counts=True)

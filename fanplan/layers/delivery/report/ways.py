@@ -16,10 +16,10 @@ from fanplan.layers.delivery.legs import by_last_hops
 from fanplan.layers.delivery.read import StoredDelivery, read_delivery
 from fanplan.layers.delivery.record import told_domain
 from fanplan.layers.delivery.recount import reached_by_channels, recounted_routes, sent_beyond
-from fanplan.layers.groups.read import StoredGroups, group_keys, read_groups, stored_keys
+from fanplan.layers.groups.read import StoredGroups, read_groups, stored_keys
 from fanplan.layers.groups.record import GroupsRecord
 from fanplan.layers.overlay.bound import Passages
-from fanplan.network.brokers import OverlayProblem, Routes
+from fanplan.network.brokers import OverlayProblem, Routes, end_keys
 from fanplan.network.dataset import read_brokers
 from fanplan.plan.stored import StoredPlan
 
@@ -103,7 +103,7 @@ def count_ways(plan: StoredPlan, dataset: Path) -> TrafficWays:
     problem, channels = stored.problem, plan.section(ChannelsRecord).channels
     given = (problem, stored.assigned, stored.members, channels)
     interest = problem.interest
-    row = np.repeat(np.arange(interest.size), interest.audience_sizes)
+    row = interest.pair_rows
     served = values_at(reached_by_channels(*given), row, interest.audience) > 0
     routes = recounted_routes(*given, stored.direct)
     person, past = interest.audience.astype(np.int64), np.flatnonzero(stored.direct[row])
@@ -125,7 +125,7 @@ def count_ways(plan: StoredPlan, dataset: Path) -> TrafficWays:
 def between(stored: StoredDelivery, routes: Routes, groups: StoredGroups | None) -> Longs:
     """How each parcel travels: a group is known by its tree and its members."""
     known = set(stored_keys(groups)) if groups else set()
-    own = group_keys(stored.problem.tree, routes.starts, routes.brokers)
+    own = end_keys(stored.problem.tree, routes.starts, routes.brokers)
     grouped = np.array([key in known for key in own], bool)
     elsewhere = np.bincount(
         np.repeat(np.arange(len(routes)), np.diff(routes.starts)),

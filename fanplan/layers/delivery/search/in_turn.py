@@ -20,8 +20,8 @@ from fanplan.layers.delivery.problem import DeliveryProblem, DomainInterest, loc
 from fanplan.layers.delivery.record import Delivery
 from fanplan.layers.delivery.search.params import DeliveryParams
 from fanplan.layers.groups.problem.groups import GroupsProblem
-from fanplan.layers.groups.read import group_keys
 from fanplan.layers.groups.search.choose import choose_groups
+from fanplan.network.brokers import end_keys
 
 
 def layer_by_layer(
@@ -48,7 +48,7 @@ def selected_of(groups: GroupsProblem, params: DeliveryParams) -> Bools:
     """Which groups are set up."""
     if params.fixed_groups is None:
         return choose_groups(groups, params.groups.choice).selected
-    own = group_keys(groups.trees.root[groups.span], groups.starts, groups.members)
+    own = end_keys(groups.trees.root[groups.span], groups.starts, groups.members)
     return np.array([key in params.fixed_groups for key in own], bool)
 
 

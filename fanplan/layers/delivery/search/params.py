@@ -8,7 +8,7 @@ from typing import Any
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.prices import LedgerPrices
 from fanplan.layers.groups.params import GroupPrices, GroupsParams
-from fanplan.layers.groups.read import GroupKey
+from fanplan.network.brokers import EndKey
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class DeliveryParams:
     direct: bool = True
     swaps: int = 64
     prices: LedgerPrices = field(default_factory=LedgerPrices)
-    fixed_groups: frozenset[GroupKey] | None = None
+    fixed_groups: frozenset[EndKey] | None = None
 
     def __post_init__(self) -> None:
         problems = [

@@ -25,9 +25,9 @@ from fanplan.layers.groups.check.count import (
 from fanplan.layers.groups.params import Grouping
 from fanplan.layers.groups.problem.dataset import CellMap, read_cell_map, read_group_routes
 from fanplan.layers.groups.problem.groups import BrokerTrees
-from fanplan.layers.groups.read import StoredGroups, group_keys
+from fanplan.layers.groups.read import StoredGroups
 from fanplan.layers.groups.record import GroupsRecord
-from fanplan.network.brokers import Routes
+from fanplan.network.brokers import Routes, end_keys
 from fanplan.network.dataset import read_routes
 
 
@@ -112,7 +112,7 @@ def grouped(
 
 
 def possible_keys(possible: Possible) -> list[tuple[int, bytes]]:
-    return group_keys(possible.span, possible.starts, possible.members)
+    return end_keys(possible.span, possible.starts, possible.members)
 
 
 def worths(

@@ -81,9 +81,8 @@ class ShortestPaths:
     brokers: int
 
     def hung(self, roots: Ints) -> BrokerTrees:
-        a, b = self.links.a.astype(np.int64), self.links.b.astype(np.int64)
-        both = np.concatenate((a, b)), np.concatenate((b, a))
-        ways = ways_of(*both, np.tile(self.links.latency_ms, 2), self.brokers)
+        latency = np.tile(self.links.latency_ms, 2)
+        ways = ways_of(*self.links.both_ways(), latency, self.brokers)
         parent = np.empty((len(roots), self.brokers), np.int32)
         for tree, root in enumerate(roots):
             parent[tree] = shortest_tree(int(root), ways, np.ones(self.brokers, bool)).parent

@@ -71,7 +71,7 @@ class Coordinator:
                 self.begin_if_due()
 
     def begin_if_due(self) -> None:
-        """Rebuild after so many updates; the first time only when told to."""
+        """Rebuild after this many updates; the first time only when told to."""
         if self.started and self.every and self.changes >= self.every:
             self.begin()
 
@@ -108,7 +108,7 @@ class Chart:
     """Who wants the traffic that enters at one root, by updates; what is sent is known.
 
     ``route`` are the numbers of the routes that enter there, ascending, in cells ``cell`` and with
-    so many ``messages``. Brokers mark a cell if they want any route of it: overlap.
+    this many ``messages``. Brokers mark a cell if they want any route of it: overlap.
     """
 
     brokers: pa.Array

@@ -20,7 +20,7 @@ TreeLink = tuple[Place, Place]
 """From the first to the second."""
 
 ROUND_TRIPS = 2.0
-"""A sender waits for so many of the longest round trips before it sends again."""
+"""A sender waits for this many of the longest round trips before it sends again."""
 
 
 class OrderedLinks:

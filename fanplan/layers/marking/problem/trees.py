@@ -122,9 +122,8 @@ def directed(network: MarkedNetwork) -> Directed:
     """Each link of the network in both directions: first all as given, then all back."""
     if network.links is None:
         raise InputError(Problem("links", "there are none", "Give links, or trees"))
-    a, b = network.links.a.astype(np.int64), network.links.b.astype(np.int64)
-    sending = np.ones(len(a)) if network.sending is None else network.sending
-    return Directed(np.concatenate((a, b)), np.concatenate((b, a)), np.tile(sending, 2))
+    sending = np.ones(len(network.links.a)) if network.sending is None else network.sending
+    return Directed(*network.links.both_ways(), np.tile(sending, 2))
 
 
 def any_links(parent: Longs, child: Longs, nodes: int) -> Directed:

@@ -206,7 +206,7 @@ def apply(engine: ProtocolLoop, event: Event) -> None:
 
 
 class ClientMove(NamedTuple):
-    """A client that comes or goes, so long after its burst began."""
+    """A client that comes or goes, this long after its burst began."""
 
     delay_ms: float
     client: MarkingClient
@@ -215,7 +215,7 @@ class ClientMove(NamedTuple):
 
 
 class Restart(NamedTuple):
-    """A node that restarts, so long after its burst began."""
+    """A node that restarts, this long after its burst began."""
 
     delay_ms: float
     node: int

@@ -25,7 +25,7 @@ LONGEST = 100_000
 """Events for each node before a network must have come to rest."""
 
 PATIENCE = 3.0
-"""A packet is sent again after so many latencies, and a millisecond for links without one."""
+"""A packet is sent again after this many latencies, and a millisecond for links without one."""
 
 
 class ProtocolLoop:

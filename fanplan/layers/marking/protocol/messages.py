@@ -45,7 +45,7 @@ TREES = {BRANCH: "graft", SOURCE: "source", GRAFT: "graft"}
 
 
 class MarkingClient(NamedTuple):
-    """A publisher or subscriber at a node, with so many descriptors.
+    """A publisher or subscriber at a node, with this many descriptors.
 
     All of them together mean an arc of a ring of length 1, from ``low`` on. Two clients match if
     their arcs meet. All arcs of a run have the same length.

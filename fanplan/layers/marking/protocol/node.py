@@ -28,7 +28,7 @@ SCHEMES: tuple[Scheme, ...] = ("best", "pub_everywhere", "sub_everywhere")
 class NodeRules:
     """What all nodes of a run have in common.
 
-    ``hold_ms``: counts must not have changed for so long before marks follow them. ``arc`` is the
+    ``hold_ms``: counts must not have changed for this long before marks follow them. ``arc`` is the
     length of what a client's descriptors mean, on a ring of length 1.
     """
 

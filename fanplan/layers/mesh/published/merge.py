@@ -60,7 +60,7 @@ def flat_merge(wants: Wants, seed: int, stop: Stop) -> Longs:
 
 
 def merge_from(wants: Wants, most: int, seed: int, stop: Stop) -> Longs:
-    """Greedy merge with at most so many links a node, or as many more as it comes to need."""
+    """Greedy merge with at most this many links a node, or as many more as it comes to need."""
     parts = apart(wants)
     links = [merge_parts(wants, parts, most, seed, stop)]
     while not connected(wants, parts):

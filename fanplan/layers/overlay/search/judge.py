@@ -242,7 +242,7 @@ def crossing(routes: Routes, brokers: int) -> TreeTraffic:
 
 
 def some_routes(routes: Routes, most_ends: int, seed: int) -> Routes:
-    """All routes, or a random part of them with about so many ends and as many messages."""
+    """All routes, or a random part of them with about this many ends and as many messages."""
     share = most_ends / max(len(routes.brokers) + len(routes), 1)
     if share >= 1:
         return routes

@@ -53,7 +53,7 @@ class Overlay:
 def general_overlay(
     problem: OverlayProblem, params: ImproveParams, trees: int, seed: int, stop: Stop
 ) -> Overlay:
-    """Up to so many trees, begun with the improved one; fewer if more do not lower the objective.
+    """Up to this many trees, begun with the improved one; fewer if more do not lower the objective.
 
     A link that several trees use costs once, takes room once, and carries the messages of all.
     Diameter and hops are limited in every tree. Only what holds to the limits is taken.
