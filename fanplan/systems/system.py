@@ -23,6 +23,19 @@ Trial = Callable[[StoredPlan, Path, TrialParams, Progress], Tried]
 """Runs a plan with publications of its dataset on real servers of this machine."""
 
 
+APPLICATION = """```python
+from fanplan.live import Publisher, Subscriber
+
+async with Publisher("THIS FOLDER", "NAME") as publisher:
+    await publisher.send("TOPIC", {"ATTRIBUTE": 1.5}, b"PAYLOAD")
+
+async with Subscriber("THIS FOLDER", "NAME") as subscriber:
+    async for message in subscriber:
+        print(message.topic, message.attributes, message.payload)
+```"""
+"""How an application of Python follows an export, for the page that goes with it."""
+
+
 @dataclass(frozen=True)
 class System:
     """A system. ``lacks`` says what of a plan it cannot express; without ``trial`` it has none.

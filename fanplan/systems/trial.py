@@ -8,9 +8,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from fanplan.core.arrays import Floats
 from fanplan.core.folder import TRIAL, whole_folder
 from fanplan.core.result import Result
 from fanplan.systems.ways import Figures, Key
+
+
+def percentiles(delays_ms: Floats) -> dict[str, float]:
+    """Delays that half, nine of ten and all but one of a hundred do not exceed."""
+    return {f"p{p}": float(np.percentile(delays_ms, p)) for p in (50, 90, 99) if len(delays_ms)}
 
 
 class Row(NamedTuple):

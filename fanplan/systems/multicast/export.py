@@ -21,6 +21,7 @@ from fanplan.plan.section import SectionRecord
 from fanplan.plan.stored import StoredPlan
 from fanplan.systems.addresses import channel_addresses, mac_of
 from fanplan.systems.params import ExportParams
+from fanplan.systems.system import APPLICATION
 from fanplan.systems.ways import Ways
 
 MEMBERSHIPS = 20
@@ -124,16 +125,7 @@ Epoch `{plan.epoch.hex()}`, {len(plan.addresses)} channels on {first} to {last},
 2. Set the limits of `99-fanplan.conf`.
 3. Applications use the library; it joins, sends and filters as the plan says:
 
-```python
-from fanplan.live import Publisher, Subscriber
-
-async with Publisher("THIS FOLDER", "NAME") as publisher:
-    await publisher.send("TOPIC", {{"ATTRIBUTE": 1.5}}, b"PAYLOAD")
-
-async with Subscriber("THIS FOLDER", "NAME") as subscriber:
-    async for message in subscriber:
-        print(message.topic, message.attributes, message.payload)
-```
+{APPLICATION}
 
 ## What switches must hold
 

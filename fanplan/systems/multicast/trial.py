@@ -47,7 +47,7 @@ from fanplan.systems.multicast.network import (
 )
 from fanplan.systems.params import ExportParams, TrialParams
 from fanplan.systems.traffic import Traffic, read_traffic
-from fanplan.systems.trial import Tried, compared
+from fanplan.systems.trial import Tried, compared, percentiles
 from fanplan.systems.ways import Figures
 
 WINDOW = 256
@@ -61,7 +61,6 @@ CALM = 3.0
 QUIET = 0.5
 """Seconds without a datagram after which none is expected any more."""
 MOST_PAYLOAD = 1024
-PERCENTILES = (50, 90, 99)
 
 BROKER, SUBSCRIBER = "broker", "subscriber"
 Name = tuple[str, str]
@@ -400,10 +399,7 @@ class Run:
         return found
 
     def delays(self) -> dict[str, float]:
-        if not self.delays_ns:
-            return {}
-        found = np.percentile(np.array(self.delays_ns) / 1e6, PERCENTILES)
-        return {f"p{p}": float(ms) for p, ms in zip(PERCENTILES, found, strict=True)}
+        return percentiles(np.array(self.delays_ns) / 1e6)
 
 
 @dataclass

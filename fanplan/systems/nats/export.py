@@ -15,6 +15,7 @@ from fanplan.plan.stored import StoredPlan
 from fanplan.systems.nats.enact import enacted
 from fanplan.systems.nats.servers import HOST
 from fanplan.systems.params import ExportParams
+from fanplan.systems.system import APPLICATION
 from fanplan.systems.ways import Ways
 
 SERVERS = "servers"
@@ -104,16 +105,7 @@ them in both. The password of all accounts is the epoch; change it the same way.
 {told}
 ## Applications
 
-```python
-from fanplan.live import Publisher, Subscriber
-
-async with Publisher("THIS FOLDER", "NAME") as publisher:
-    await publisher.send("TOPIC", {{"ATTRIBUTE": 1.5}}, b"PAYLOAD")
-
-async with Subscriber("THIS FOLDER", "NAME") as subscriber:
-    async for message in subscriber:
-        print(message.topic, message.attributes, message.payload)
-```
+{APPLICATION}
 
 Subjects are `fp.{plan.epoch}.<way>.<flow>.<topic>`. Whoever watches topics across flows listens to
 `fp.{plan.epoch}.*.*.<topic>` with wildcards of its own.

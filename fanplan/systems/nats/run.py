@@ -28,7 +28,7 @@ from fanplan.systems.nats.receive import DIRECTLY, LAST, Copy, CountingReceiver,
 from fanplan.systems.nats.servers import Servers
 from fanplan.systems.params import TrialParams
 from fanplan.systems.traffic import Traffic, received_figures
-from fanplan.systems.trial import Tried, compared
+from fanplan.systems.trial import Tried, compared, percentiles
 from fanplan.systems.ways import Figures
 
 PROBE = 1 << 48
@@ -41,7 +41,6 @@ PATIENCE = 5.0
 QUIET = 1.0
 """Seconds without a copy after which none is expected any more."""
 MOST_PAYLOAD = 1024
-PERCENTILES = (50, 90, 99)
 
 UNMEASURED = (
     "matches: servers do not count how often they match",
@@ -273,7 +272,7 @@ class Run:
             plan=str(self.plan.folder),
             rows=compared(predicted_figures(traffic, self.plan), measured),
             facts=self.facts(copies, seconds, spent.tolist()),
-            delays_ms=delays_of(copies),
+            delays_ms=percentiles(copies.delay_ms),
             unmeasured=unmeasured(self.plan),
             notes=tuple(self.notes),
         )
@@ -339,13 +338,6 @@ def predicted_figures(traffic: Traffic, plan: StoredPlan) -> Figures:
 def unmeasured(plan: StoredPlan) -> tuple[str, ...]:
     marks = ("marks: NATS decides itself where interest travels",)
     return UNMEASURED + (marks if plan.has(MarkingRecord) else ())
-
-
-def delays_of(copies: Copy) -> dict[str, float]:
-    if not len(copies.delay_ms):
-        return {}
-    values = np.percentile(copies.delay_ms, PERCENTILES)
-    return {f"p{p}": float(value) for p, value in zip(PERCENTILES, values, strict=True)}
 
 
 def batches(items: list[Connection], size: int) -> Iterable[list[Connection]]:
