@@ -25,7 +25,7 @@ PLACES = {
     "fanplan.data.quarantine": "Quarantine",
     "fanplan.layers.marking.replayed": "replay_marks",
     "fanplan.simulation.simulated": "Churned, Simulated",
-    "fanplan.verbs.again": "replan",
+    "fanplan.verbs.replan": "replan",
     "fanplan.verbs.ask": "Questions",
     "fanplan.verbs.check": "check",
     "fanplan.verbs.churn": "churn",

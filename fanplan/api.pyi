@@ -16,7 +16,7 @@ from fanplan.data.engine import Engine
 from fanplan.data.quarantine import Quarantine
 from fanplan.layers.marking.replayed import replay_marks
 from fanplan.simulation.simulated import Churned, Simulated
-from fanplan.verbs.again import replan
+from fanplan.verbs.replan import replan
 from fanplan.verbs.ask import Questions
 from fanplan.verbs.check import check
 from fanplan.verbs.churn import churn

@@ -389,7 +389,6 @@ OTHER_NAMES: set[tuple[str, str]] = {
     ("delivery", "needs"),
     ("delivery", "read"),
     ("delivery", "recount"),
-    ("delivery", "replay"),
     ("delivery", "replayed"),
     ("delivery", "steps"),
     ("groups", "build"),

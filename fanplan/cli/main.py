@@ -27,10 +27,10 @@ def main() -> None:
     for number in STOPPED:
         signal.signal(number, leave_at_once)
     open_streams()
-    from fanplan.data import ahead
+    from fanplan.data import jvm_ahead
 
     # All that follows takes a second or two, and so does a JVM.
-    ahead.begin(sys.argv[1:])
+    jvm_ahead.begin(sys.argv[1:])
     from fanplan.cli.app import run
     from fanplan.core.stop import interrupt
 
@@ -44,7 +44,7 @@ def main() -> None:
     for number in STOPPED:
         signal.signal(number, signal.SIG_IGN)
     end_spark(at_once=code > 1)
-    ahead.end_begun()
+    jvm_ahead.end_begun()
     end_python(code)
 
 

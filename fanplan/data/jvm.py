@@ -23,8 +23,8 @@ from pyspark.sql import SparkSession
 
 from fanplan.core.errors import MachineError, Problem
 from fanplan.core.owned import killed, started, undisturbed
-from fanplan.data import ahead
-from fanplan.data.archive import END_SECONDS, SPARK, Archive
+from fanplan.data import jvm_ahead
+from fanplan.data.jvm_archive import END_SECONDS, SPARK, Archive
 
 GLANCE = 0.02
 """Seconds between two looks for what the JVM tells when it is ready."""
@@ -45,10 +45,10 @@ def launch(
     _classes = classes
     stated, ready = folder / "spark.conf", folder / "ready"
     hush()
-    ahead.write_new(stated, "".join(f"{k}={escaped(v)}\n" for k, v in settings.items()))
+    jvm_ahead.write_new(stated, "".join(f"{k}={escaped(v)}\n" for k, v in settings.items()))
     with undisturbed():
-        begun = ahead.taken(folder)
-        _process = begun or ahead.called(folder) or submitted(stated, ready)
+        begun = jvm_ahead.taken(folder)
+        _process = begun or jvm_ahead.called(folder) or submitted(stated, ready)
     # PySpark needs it for a first task in Python. It takes a second, and the JVM starts meanwhile.
     import_module("pandas")
     while not ready.is_file():
@@ -58,7 +58,7 @@ def launch(
             raise MachineError(Problem("Spark", what, remedy))
         time.sleep(GLANCE)
     if kept and not writes():
-        ahead.keep_start(_process, folder)
+        jvm_ahead.keep_start(_process, folder)
     attach_jvm(*connection(ready), brief=begun is not None)
 
 
@@ -76,7 +76,7 @@ def submitted(stated: Path, ready: Path) -> subprocess.Popen[bytes]:
         of_thread=False,
         # It ends when this pipe does.
         stdin=subprocess.PIPE,
-        env=os.environ | {"SPARK_CONNECT_MODE": "0", ahead.READY: str(ready)},
+        env=os.environ | {"SPARK_CONNECT_MODE": "0", jvm_ahead.READY: str(ready)},
     )
 
 
@@ -150,7 +150,7 @@ def end() -> None:
             if classes is not None:
                 classes.keep(process.returncode == 0)
     finally:
-        ahead.end_workers()
+        jvm_ahead.end_workers()
         logging.disable(logging.NOTSET)
         if process is not None:
             killed(process)

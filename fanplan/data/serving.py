@@ -14,7 +14,7 @@ from fanplan.core.errors import InputError, MachineError, Problem
 from fanplan.core.folder import locked, remove
 from fanplan.core.owned import undisturbed
 from fanplan.core.processes import started_at
-from fanplan.data import archive, jvm, server
+from fanplan.data import jvm, jvm_archive, server
 from fanplan.data.ingest.code import code_key
 from fanplan.data.java import java_home
 from fanplan.data.server import SparkProcess, folder, within
@@ -51,7 +51,7 @@ def start() -> SparkProcess:
 def started_server() -> SparkProcess:
     """Known from its first moment, so that it can be stopped however this process ends."""
     port, token, home = free_port(), secrets.token_urlsafe(32), java_home()
-    classes = archive.found(home)
+    classes = jvm_archive.found(home)
     # It writes no archive: it may run for days, and nobody waits for its end.
     java = (*PATIENT, *(classes.options if classes and not classes.written else ()))
     settings = QUERIES | embedded_settings(folder(), java) | environment_conf()
@@ -80,7 +80,7 @@ def launched(settings: dict[str, str], home: Path) -> subprocess.Popen[bytes]:
     # In a file: a list of processes shows arguments to everybody, and the token is among them.
     stated.write_text("".join(f"{k}={jvm.escaped(v)}\n" for k, v in settings.items()))
     stated.chmod(0o600)
-    spark = archive.SPARK
+    spark = jvm_archive.SPARK
     own = {"SPARK_HOME": str(spark), "JAVA_HOME": str(home), "PYSPARK_PYTHON": sys.executable}
     command = [f"{spark}/bin/spark-submit", "--properties-file", str(stated), "--class", CLASS]
     words = [*command, *shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "")), "spark-internal"]

@@ -35,7 +35,7 @@ from fanplan.core.errors import InputError, MachineError, Problem
 from fanplan.core.owned import claim, release
 from fanplan.core.stop import Heard, Terminated, terminate
 from fanplan.core.version import PACKAGE
-from fanplan.data import ahead, archive, jvm, server
+from fanplan.data import jvm, jvm_ahead, jvm_archive, server
 from fanplan.data.java import java_home
 from fanplan.data.secret import STANDALONE, require_accepted, secret_conf
 from fanplan.data.sizes import FIXED, LARGE_ROWS, is_local, is_small
@@ -169,7 +169,7 @@ def session(
     if SparkContext._active_spark_context is not None:
         _running = _adopted(asked)
         return _running.spark
-    handlers, folder = _handlers(), ahead.begun_folder() or claim("spark")
+    handlers, folder = _handlers(), jvm_ahead.begun_folder() or claim("spark")
     try:
         quick = is_small(rows) and not remote
         spark = _connect(remote, asked, folder) if remote else _start(master, asked, folder, quick)
@@ -254,7 +254,7 @@ def _start(master: str | None, asked: Asked, folder: Path, quick: bool) -> Spark
     """A session with its driver in this process's own JVM."""
     local = master is None or is_local(master)
     home = java_home()
-    classes = archive.found(home) if local else None
+    classes = jvm_archive.found(home) if local else None
     java = (*(QUICK if quick else PATIENT), *(classes.options if classes else ()))
     own = embedded_settings(folder, java) if local else _jvm_settings(folder, java)
     settings = QUERIES | own | ({} if local else _cluster_settings(str(master)))
@@ -262,7 +262,7 @@ def _start(master: str | None, asked: Asked, folder: Path, quick: bool) -> Spark
     settings |= {**dict(asked.conf), FIXED: " ".join(dict(asked.conf))}
     for name in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"):
         os.environ.pop(name, None)
-    os.environ["SPARK_HOME"] = str(archive.SPARK)
+    os.environ["SPARK_HOME"] = str(jvm_archive.SPARK)
     os.environ["JAVA_HOME"] = str(home)
     if local or "PYSPARK_PYTHON" not in os.environ:
         os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -338,13 +338,13 @@ def _create(builder: SparkSession.Builder, settings: dict[str, str], where: str)
 def embedded_settings(folder: Path, java: Sequence[str]) -> dict[str, str]:
     """Settings of a Spark on this machine alone."""
     own = _jvm_settings(folder, java) | _local_settings()
-    return own | _executor_env(ahead.of_workers(folder))
+    return own | _executor_env(jvm_ahead.of_workers(folder))
 
 
 def _jvm_settings(folder: Path, java: Sequence[str]) -> dict[str, str]:
     """Nothing is left in the user's current folder, nothing but errors is printed."""
     levels = folder / "log4j2.properties"
-    ahead.write_new(levels, LOGGING)
+    jvm_ahead.write_new(levels, LOGGING)
     files = f'"-Dlog4j2.configurationFile={levels.as_uri()}" "-Djava.io.tmpdir={folder}"'
     return {
         "spark.ui.enabled": "false",
@@ -355,7 +355,7 @@ def _jvm_settings(folder: Path, java: Sequence[str]) -> dict[str, str]:
         "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
         "spark.local.dir": str(folder),
         "spark.driver.defaultJavaOptions": " ".join((files, "-XX:-UsePerfData", *java)),
-        **_executor_env(ahead.ANYWHERE),
+        **_executor_env(jvm_ahead.ANYWHERE),
     }
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from fanplan.core.coroutines import run_to_end
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.folder import locked
-from fanplan.core.loops import run_to_end
 from fanplan.core.progress import Progress, quiet
 from fanplan.live.nats.operator import Operator
 from fanplan.live.nats.plan import FILE, load_plan

@@ -14,7 +14,7 @@ from fanplan.core.errors import InputError, Problem
 from fanplan.data.reader import read_manifest, read_stage
 from fanplan.live.entry import DEFAULT, Entry, EntryTables, read_entry
 from fanplan.plan.stored import StoredPlan
-from fanplan.systems.published import Timed, published_batches, read_published
+from fanplan.systems.publications import Timed, published_batches, read_published
 from fanplan.systems.ways import Figures, Ways, read_clients, read_ways
 
 DESCENT = "out of order"

@@ -32,7 +32,7 @@ from fanplan.live.points import Attributes
 from fanplan.network.dataset import read_link_table
 from fanplan.page.network import link_name
 from fanplan.plan.stored import StoredPlan, require_dataset_of
-from fanplan.systems.published import published_batches
+from fanplan.systems.publications import published_batches
 from fanplan.systems.traffic import entry_points
 from fanplan.systems.ways import KINDS, LastHops, Sends, Ways, read_clients, read_ways
 from fanplan.verbs.given import AnyPlan, plan_at

@@ -29,12 +29,12 @@ from fanplan.page.sections import glossary_section, inputs_section, origin_secti
 from fanplan.plan.signature import unsigned
 from fanplan.plan.stored import StoredPlan
 from fanplan.systems.report import read_trial, trial_section
-from fanplan.verbs.beside import change_sections, compared_section
 from fanplan.verbs.check import check
 from fanplan.verbs.compare import names_of
 from fanplan.verbs.datasets import dataset_of_plan
 from fanplan.verbs.given import AnyDataset, AnyPlan, in_our_words, plan_at
-from fanplan.verbs.passing import passing_shelves
+from fanplan.verbs.report_compared import change_sections, compared_section
+from fanplan.verbs.report_passing import passing_shelves
 
 
 @dataclass(frozen=True, repr=False)

@@ -22,7 +22,7 @@ from fanplan.live.entry import (
     read_entry,
     save_entry,
 )
-from fanplan.systems.published import read_published
+from fanplan.systems.publications import read_published
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from fanplan.core.arrays import Longs
 from fanplan.data.reader import read_stage
 from fanplan.layers.registry import load_plan
 from fanplan.live.entry import read_entry
-from fanplan.systems import published
+from fanplan.systems import publications
 from fanplan.systems.traffic import planned_ways
 from fanplan.systems.ways import Figures, Ways, read_clients, read_ways
 
@@ -109,14 +109,14 @@ def test_publications_are_read_some_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
 ) -> None:
     """However few are looked at together, an export has all ways, and a trial the first by time."""
-    monkeypatch.setattr(published, "BATCH_ROWS", rows)
+    monkeypatch.setattr(publications, "BATCH_ROWS", rows)
     stored, dataset, traffic = design(tmp_path)
     ways = planned_ways(stored, dataset)
     for name in ("flow", "entry", "way"):
         assert np.array_equal(getattr(ways, name), getattr(traffic.ways, name)), name
     tables = read_entry(dataset)
-    first = published.read_published(dataset, tables, 40)
-    whole = published.read_published(dataset, tables).only(slice(40))
+    first = publications.read_published(dataset, tables, 40)
+    whole = publications.read_published(dataset, tables).only(slice(40))
     assert np.array_equal(first.time, whole.time)
     assert np.array_equal(first.topic, whole.topic)
     who = [[own.publishers[i] for i in own.publisher] for own in (first, whole)]

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
 
+from fanplan.data.dataset import Dataset, PathLike
+from fanplan.data.engine import Engine
+from fanplan.data.ingest.derived import derived
 from fanplan.layers.delivery.bound import BINDS, bind
 from fanplan.layers.delivery.changes.changes import stage_delivery
 from fanplan.layers.delivery.check.check import check_delivery
 from fanplan.layers.delivery.drift import delivery_now
 from fanplan.layers.delivery.record import DeliveryRecord, write_delivery
-from fanplan.layers.delivery.replay import replay_design
+from fanplan.layers.delivery.replayed import ReplayedDelivery
 from fanplan.layers.delivery.report.curve import designed_curve, wants_curve
 from fanplan.layers.delivery.report.section import tell_delivery
 from fanplan.layers.delivery.simulated import require_brokers, simulate_delivery
@@ -81,6 +85,22 @@ ACTIONS = {
     "direct": "a flow goes to its unicasts past the brokers",
     "end_direct": "a flow goes through brokers again",
 }
+
+
+def replay_design(plan: PathLike, dataset: Dataset, engine: Engine) -> ReplayedDelivery:
+    """What all layers of a plan do together with the publications of a dataset, and its marks."""
+    from fanplan.layers.delivery.stages.replay import replay_delivery
+    from fanplan.layers.marking.record import MarkingRecord
+    from fanplan.layers.marking.replayed import replay_marks
+    from fanplan.layers.registry import load_plan
+
+    # Spark's own processes may have another working directory than this one.
+    stored = load_plan(Path(plan).absolute())
+    found = replay_delivery(derived(dataset, engine), stored)
+    if not stored.has(MarkingRecord):
+        return found
+    return replace(found, marks=replay_marks(plan, dataset, engine=engine))
+
 
 LAYER = Layer(
     record=DeliveryRecord,

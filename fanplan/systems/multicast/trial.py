@@ -21,8 +21,8 @@ from pathlib import Path
 import numpy as np
 
 from fanplan.core.arrays import Longs
+from fanplan.core.coroutines import run_to_end
 from fanplan.core.errors import InputError, Problem
-from fanplan.core.loops import run_to_end
 from fanplan.core.owned import scratch
 from fanplan.core.progress import Progress
 from fanplan.core.stop import ended_by_term

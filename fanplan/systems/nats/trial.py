@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from fanplan.core.coroutines import run_to_end
 from fanplan.core.errors import InputError, Problem
-from fanplan.core.loops import run_to_end
 from fanplan.core.owned import scratch
 from fanplan.core.progress import Progress
 from fanplan.core.stop import ended_by_term

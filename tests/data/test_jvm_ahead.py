@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fanplan.core import owned
-from fanplan.data import ahead, java
+from fanplan.data import java, jvm_ahead
 from fanplan.data.server import within
 from fanplan.data.workers import PLACE
 
@@ -24,11 +24,11 @@ SLEEP = str(shutil.which("sleep"))
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("SPARK_HOME", str(tmp_path / "spark"))
-    for name in ahead.OF_USER:
+    for name in jvm_ahead.OF_USER:
         monkeypatch.delenv(name, raising=False)
     java.cache().mkdir(parents=True)
     yield
-    ahead.end_begun()
+    jvm_ahead.end_begun()
 
 
 def start(folder: Path, text: str) -> None:
@@ -41,7 +41,7 @@ def keep_one(folder: Path) -> None:
     """Keep how a process was called, which stands for a JVM."""
     start(folder, "few")
     process = owned.started([SLEEP, "600"], env=os.environ | {"ADDED": "1"})
-    ahead.keep_start(process, folder)
+    jvm_ahead.keep_start(process, folder)
     owned.killed(process)
 
 
@@ -53,12 +53,12 @@ def workload(folder: Path) -> str:
 
 def test_what_is_kept_is_called_again_in_another_folder(tmp_path: Path) -> None:
     keep_one(tmp_path / "first")
-    kept = ahead.kept_start()
+    kept = jvm_ahead.kept_start()
     assert kept is not None
     assert (kept.words, kept.files) == ([SLEEP, "600"], {"spark.conf": "few in {folder}"})
     assert kept.added["ADDED"] == "1"
     start(tmp_path / "second", "few")
-    process = ahead.called(tmp_path / "second")
+    process = jvm_ahead.called(tmp_path / "second")
     assert process is not None
     owned.killed(process)
 
@@ -66,25 +66,25 @@ def test_what_is_kept_is_called_again_in_another_folder(tmp_path: Path) -> None:
 def test_other_settings_are_not_called_so(tmp_path: Path) -> None:
     keep_one(tmp_path / "first")
     start(tmp_path / "second", "many")
-    assert ahead.called(tmp_path / "second") is None
+    assert jvm_ahead.called(tmp_path / "second") is None
 
 
 def test_what_a_user_sets_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--conf a=secret pyspark-shell")
     keep_one(tmp_path / "first")
-    assert ahead.kept_start() is None
+    assert jvm_ahead.kept_start() is None
 
 
 def test_a_command_that_ingests_begins_and_its_session_takes_it(tmp_path: Path) -> None:
     keep_one(tmp_path / "first")
-    ahead.begin(["ingest", workload(tmp_path / "desk"), "--out", "dataset"])
-    folder = ahead.begun_folder()
+    jvm_ahead.begin(["ingest", workload(tmp_path / "desk"), "--out", "dataset"])
+    folder = jvm_ahead.begun_folder()
     assert folder is not None
     assert (folder / "spark.conf").read_text() == f"few in {folder}"
-    process = ahead.taken(folder)
+    process = jvm_ahead.taken(folder)
     assert process is not None
     assert process.poll() is None
-    assert ahead.begun_folder() is None
+    assert jvm_ahead.begun_folder() is None
     owned.killed(process)
     owned.release(folder)
 
@@ -92,15 +92,15 @@ def test_a_command_that_ingests_begins_and_its_session_takes_it(tmp_path: Path) 
 @pytest.mark.parametrize("how", ["other settings", "nobody"])
 def test_what_no_session_takes_is_ended(how: str, tmp_path: Path) -> None:
     keep_one(tmp_path / "first")
-    ahead.begin(["ingest", workload(tmp_path / "desk")])
-    assert ahead._begun is not None
-    process, folder = ahead._begun.process, ahead._begun.folder
+    jvm_ahead.begin(["ingest", workload(tmp_path / "desk")])
+    assert jvm_ahead._begun is not None
+    process, folder = jvm_ahead._begun.process, jvm_ahead._begun.folder
     if how == "nobody":
-        ahead.end_begun()
+        jvm_ahead.end_begun()
         assert not folder.exists()
     else:
         start(folder, "many")
-        assert ahead.taken(folder) is None
+        assert jvm_ahead.taken(folder) is None
         owned.release(folder)
     assert process.poll() is not None
 
@@ -108,22 +108,22 @@ def test_what_no_session_takes_is_ended(how: str, tmp_path: Path) -> None:
 def test_only_commands_that_surely_need_it_for_few_rows_begin(tmp_path: Path) -> None:
     desk, dataset = workload(tmp_path / "desk"), workload(tmp_path / "dataset")
     (tmp_path / "dataset" / "manifest.json").touch()
-    assert ahead.wants_spark(["ingest", desk])
-    assert ahead.wants_spark(["design", desk, "--channels", "2"])
-    assert ahead.wants_spark(["design", dataset, "--channels", "2"])
-    assert ahead.wants_spark(["replay", "plan", dataset])
-    assert ahead.wants_spark(["demo"])
+    assert jvm_ahead.wants_spark(["ingest", desk])
+    assert jvm_ahead.wants_spark(["design", desk, "--channels", "2"])
+    assert jvm_ahead.wants_spark(["design", dataset, "--channels", "2"])
+    assert jvm_ahead.wants_spark(["replay", "plan", dataset])
+    assert jvm_ahead.wants_spark(["demo"])
     # A complete dataset needs no Spark, and other Sparks are not started here.
     (tmp_path / "dataset" / "senders").mkdir()
-    assert not ahead.wants_spark(["design", dataset])
-    assert not ahead.wants_spark(["ingest", desk, "--out", dataset])
-    assert not ahead.wants_spark(["ingest", desk, "--master", "spark://somewhere"])
-    assert not ahead.wants_spark(["ingest", desk, "--help"])
-    assert not ahead.wants_spark(["ingest", str(tmp_path / "missing")])
-    assert not ahead.wants_spark(["show", desk])
-    assert not ahead.wants_spark([])
-    os.truncate(tmp_path / "desk" / "subscriptions.csv", ahead.FEW_BYTES + 1)
-    assert not ahead.wants_spark(["ingest", desk])
+    assert not jvm_ahead.wants_spark(["design", dataset])
+    assert not jvm_ahead.wants_spark(["ingest", desk, "--out", dataset])
+    assert not jvm_ahead.wants_spark(["ingest", desk, "--master", "spark://somewhere"])
+    assert not jvm_ahead.wants_spark(["ingest", desk, "--help"])
+    assert not jvm_ahead.wants_spark(["ingest", str(tmp_path / "missing")])
+    assert not jvm_ahead.wants_spark(["show", desk])
+    assert not jvm_ahead.wants_spark([])
+    os.truncate(tmp_path / "desk" / "subscriptions.csv", jvm_ahead.FEW_BYTES + 1)
+    assert not jvm_ahead.wants_spark(["ingest", desk])
 
 
 # ---- workers
@@ -132,7 +132,7 @@ def test_only_commands_that_surely_need_it_for_few_rows_begin(tmp_path: Path) ->
 @pytest.mark.parametrize("stands_by", [True, False])
 def test_a_daemon_is_ready_and_ends_with_its_input(stands_by: bool, tmp_path: Path) -> None:
     """As Spark starts it: its port comes on stdout, and the end of stdin is its own."""
-    ready = ahead.standing_by(tmp_path) if stands_by else None
+    ready = jvm_ahead.standing_by(tmp_path) if stands_by else None
     place = tmp_path / "workers"
     assert not stands_by or within(60, place.exists)
     spark = subprocess.Popen(
