@@ -13,7 +13,7 @@ from fanplan.layers.groups.problem.matchers import DEFAULT
 from fanplan.layers.groups.problem.trees import hung_at
 from fanplan.layers.groups.protocol.churn import GroupSystem, stir
 from fanplan.layers.groups.protocol.links import TreeLink
-from fanplan.layers.groups.protocol.messages import KINDS, Message, Published
+from fanplan.layers.groups.protocol.messages import KINDS, Message, Numbered
 from fanplan.layers.groups.protocol.params import GroupsChurn
 from fanplan.layers.groups.search.choose import choose_groups
 
@@ -55,7 +55,7 @@ def slow_down(system: GroupSystem, kind: str) -> None:
     send = system.links.send
 
     def send_late(link: TreeLink, message: Message, after_ms: float) -> None:
-        in_group = isinstance(message, Published) and message.group != DEFAULT
+        in_group = isinstance(message, Numbered) and message.group != DEFAULT
         late = in_group if kind == "in groups" else KINDS.get(type(message)) == kind
         send(link, message, after_ms + LATE_MS * late)
 

@@ -120,7 +120,7 @@ def keywords_of(asked: Questions, question: str, words: list[str]) -> dict[str, 
         elif name in names:
             given[name] = value
         elif "attributes" in known:
-            attributes[name] = as_number(value)
+            attributes[name] = number_or_text(value)
         else:
             remedy = similar(name, names) or f"It takes {' and '.join(names) or 'nothing'}"
             raise InputError(Problem(question, f"{name!r} is not known", remedy))
@@ -144,7 +144,7 @@ def typed_word(name: str, value: Any) -> Any:
     return value
 
 
-def as_number(text: str) -> str | float:
+def number_or_text(text: str) -> str | float:
     """An attribute is a number where it can be one."""
     try:
         return float(text)

@@ -24,7 +24,7 @@ MOST_COLUMNS = 6
 """Actions that have a column each."""
 
 
-def tell(notes: Iterable[str]) -> None:
+def say_notes(notes: Iterable[str]) -> None:
     for note in notes:
         say(f"Note: {note}", err=True)
 
@@ -48,7 +48,7 @@ def show_comparison(found: Comparison) -> None:
             for name, values in found.differing.items()
         ]
         show_table("Parameters that differ", ("", *found.plans), rows)
-    tell(found.notes)
+    say_notes(found.notes)
 
 
 def clipped(text: str, most: int = 24) -> str:
@@ -90,8 +90,8 @@ def show_diff(found: Diff) -> None:
     for layer in found.layers:
         show_running(layer)
         show_steps(layer, [step for step in steps if step["layer"] == layer.layer])
-        tell(layer.notes)
-    tell(found.notes)
+        say_notes(layer.notes)
+    say_notes(found.notes)
     for text in (text for layer in found.layers for s in layer.states for text in s.broken):
         say(f"A state on the way does not hold: {text}")
     if found.ok:
@@ -206,7 +206,7 @@ def show_layer(name: str, layer: LayerNow) -> None:
     if rows:
         say("")
         show_table(f"{name.capitalize()}: the plan as it is", ("", "then", "now", "change"), rows)
-    tell(layer.notes)
+    say_notes(layer.notes)
 
 
 def show_moved(title: str, moved: Mapping[str, Moved]) -> None:

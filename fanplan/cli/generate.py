@@ -59,7 +59,7 @@ def _with_options(name: str, params: type) -> Any:
             item.name,
             inspect.Parameter.KEYWORD_ONLY,
             default=item.default,
-            annotation=Annotated[type(item.default), typer.Option(help=sentence(about(item).help))],
+            annotation=Annotated[type(item.default), typer.Option(help=titled(about(item).help))],
         )
         for item in fields(params)
     ]
@@ -67,7 +67,7 @@ def _with_options(name: str, params: type) -> Any:
     return run
 
 
-def sentence(words: str) -> str:
+def titled(words: str) -> str:
     return f"{words[0].upper()}{words[1:]}."
 
 

@@ -42,7 +42,7 @@ def nats(
     from fanplan import api
 
     with named_by_flag(flags_named(ObserveParams)):
-        shown(api.observe_nats(monitor, out, replace=replace, **given), json)
+        show_observed(api.observe_nats(monitor, out, replace=replace, **given), json)
 
 
 @app.command()
@@ -52,7 +52,7 @@ def pcap(
     """Joins, leaves and datagrams of IP multicast, from captures."""
     from fanplan import api
 
-    shown(api.observe_pcap(files, out, replace=replace), json)
+    show_observed(api.observe_pcap(files, out, replace=replace), json)
 
 
 @app.command()
@@ -62,13 +62,13 @@ def graphml(
     """Brokers and links of a topology; delays from coordinates where none are given."""
     from fanplan import api
 
-    shown(api.observe_graphml(file, out, replace=replace), json)
+    show_observed(api.observe_graphml(file, out, replace=replace), json)
 
 
 app.command("nats")(with_signature(nats, ObserveParams))
 
 
-def shown(found: Observed, json: bool) -> None:
+def show_observed(found: Observed, json: bool) -> None:
     if json:
         show_json(found.json())
         return

@@ -14,7 +14,7 @@ import pyarrow.csv
 from fanplan import api
 from fanplan.cli.run import rehearsing
 from fanplan.core.owned import scratch
-from fanplan.data.frames import write_frames
+from fanplan.data.frames import store_tables
 from fanplan.data.sizes import FEW_ROWS
 from fanplan.data.spark import session, stop
 
@@ -44,7 +44,7 @@ DESCRIPTION = {
 def main() -> None:
     """Ingest, plan and replay, so that all that this needs is kept, and end Spark."""
     with scratch("prepare") as folder, rehearsing() as others:
-        write_frames(TABLES, folder / "workload", DESCRIPTION)
+        store_tables(TABLES, folder / "workload", DESCRIPTION)
         dataset = api.ingest(folder / "workload", folder / "dataset")
         for planner in (api.channels, api.design):
             made = planner(dataset, channels=1)
@@ -62,7 +62,7 @@ def main() -> None:
 def write_many(folder: Path) -> None:
     """So many publications, as text, that they take the ways of a real workload."""
     others = {name: rows for name, rows in TABLES.items() if name != "publications"}
-    write_frames(others, folder, DESCRIPTION)
+    store_tables(others, folder, DESCRIPTION)
     sent = pa.Table.from_pylist(TABLES["publications"] * FEW_ROWS)
     pyarrow.csv.write_csv(sent, folder / "publications.csv")
 

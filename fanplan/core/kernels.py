@@ -64,7 +64,7 @@ class Kernel(CPUDispatcher):
             python.__closure__,
         )
         same.__qualname__ = f"{python.__qualname__}.inner"
-        return kept(CPUDispatcher(same, targetoptions=self.targetoptions | NO_WRAPPER))
+        return cached(CPUDispatcher(same, targetoptions=self.targetoptions | NO_WRAPPER))
 
 
 NO_WRAPPER = {"no_cpython_wrapper": True}
@@ -85,7 +85,7 @@ def compiled(function: F | None = None, **options: Any) -> Any:
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         return function
     options = {"nopython": True, "nogil": True, "no_cfunc_wrapper": True, **options}
-    return kept(Kernel(function, targetoptions=options))
+    return cached(Kernel(function, targetoptions=options))
 
 
 def bare(function: F) -> F:
@@ -97,7 +97,7 @@ def bare(function: F) -> F:
     return compiled(function, forceinline=True, _nrt=False)
 
 
-def kept(kernel: Any) -> Any:
+def cached(kernel: Any) -> Any:
     """Keep machine code on disk. One process at a time compiles a kernel, others wait and load it.
 
     Tasks of Spark come to a kernel together. All of them would compile it, and of two that keep

@@ -21,7 +21,7 @@ Frame = Any
 KNOWN = "a frame of pandas, Polars, pyarrow or Spark, a list of dicts, or columns by name"
 
 
-def write_frames(
+def store_tables(
     tables: Mapping[str, Frame], folder: Path, description: Mapping[str, Any] | str | None
 ) -> None:
     """A workload folder of tables in memory; what its workload.toml would say is a mapping or text.

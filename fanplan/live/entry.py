@@ -121,7 +121,7 @@ def read_entry(dataset: Path) -> EntryTables:
         box_subscriber=_longs(boxes["subscriber_id"]),
         lo=_padded(boxes["lo"], manifest.dimensions, 0.0),
         hi=_padded(boxes["hi"], manifest.dimensions, 0.0),
-        places=_places(flows, max(WORDS, manifest.dimensions)),
+        places=_flow_rows(flows, max(WORDS, manifest.dimensions)),
         flow_wanted=(_longs(flows["audience_class"]) >= 0).astype(np.int64),
         edge_topic=_longs(grid["topic_id"]),
         edge_axis=_longs(grid["axis"]),
@@ -151,7 +151,7 @@ def _padded(lists: pa.ChunkedArray, width: int, beyond: float) -> Floats:
     return rows
 
 
-def _places(flows: pa.Table, width: int) -> Longs:
+def _flow_rows(flows: pa.Table, width: int) -> Longs:
     """Rows of topic, length and the numbers of the cell or signature, −1 beyond them."""
     cells = flows["cell"]
     numbers = _padded(cells, width, -1).astype(np.int64)
@@ -216,7 +216,7 @@ class Entry:
         self._index = _index(tables)
         self._slots = hashed(tables.places)
         self._grid = _grid(tables)
-        self._cuts = _cuts(tables)
+        self._cuts = _region_ends(tables)
         self._known = Remembered(tables.lo.shape[1] + 1)
 
     def audiences(self, topic: Longs, x: Floats) -> tuple[Longs, Ints]:
@@ -312,7 +312,7 @@ def _grid(tables: EntryTables) -> tuple[Longs, Longs, Floats]:
     return start, count, tables.edges
 
 
-def _cuts(tables: EntryTables) -> tuple[Longs, Longs, Floats]:
+def _region_ends(tables: EntryTables) -> tuple[Longs, Longs, Floats]:
     """The ends of all regions of each topic on each axis, with the edges of a grid."""
     shape = (len(tables.topics.names), max(tables.lo.shape[1], 1))
     start, count = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
@@ -459,7 +459,7 @@ def free_slots(count: int, width: int) -> Longs:
 def remembered(slots: Longs, keys: Longs) -> Longs:
     result = np.empty(len(keys), np.int64)
     for i in range(len(keys)):
-        result[i] = slots[place_of(slots, keys, i), -1]
+        result[i] = slots[find_slot(slots, keys, i), -1]
     return result
 
 
@@ -468,7 +468,7 @@ def remember(slots: Longs, keys: Longs, values: Longs) -> int:
     """Add keys that are not there yet; how many these were."""
     added = 0
     for i in range(len(keys)):
-        at = place_of(slots, keys, i)
+        at = find_slot(slots, keys, i)
         if slots[at, -1] == UNKNOWN:
             slots[at, :-1], slots[at, -1] = keys[i], values[i]
             added += 1
@@ -476,7 +476,7 @@ def remember(slots: Longs, keys: Longs, values: Longs) -> int:
 
 
 @compiled
-def place_of(slots: Longs, keys: Longs, i: int) -> int:
+def find_slot(slots: Longs, keys: Longs, i: int) -> int:
     """The slot that has a key, or the free one where it would be."""
     at = row_hash(keys, i) & (len(slots) - 1)
     while slots[at, -1] != UNKNOWN and not same_row(keys, i, slots, at):

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from fanplan.core.arrays import Floats
 from fanplan.page.network import WIDTH, Ground
-from fanplan.page.svg import coordinates, tag
+from fanplan.page.svg import svg_point, tag
 
 LEAST_SPAN = 10.0
 """Degrees that a map has at least: outlines are coarse."""
@@ -39,7 +39,7 @@ def ground_of(lat: Sequence[float], lon: Sequence[float]) -> Ground:
 
     shapes = [thinned(at(shape), height) for shape in land()]
     inside = [shape for shape in shapes if meets(shape, height)]
-    ways = "".join(f"M{'L'.join(map(coordinates, shape))}Z" for shape in inside)
+    ways = "".join(f"M{'L'.join(map(svg_point, shape))}Z" for shape in inside)
     beneath = tag("path", d=ways, class_="land", fill_rule="evenodd") if ways else Markup("")
     return Ground(at(spots), height, beneath)
 

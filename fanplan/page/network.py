@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from fanplan.core.arrays import NONE, Floats, Ints, Longs
 from fanplan.network.trees import Near, breadth_first, near_of
-from fanplan.page.svg import coordinates, drawing, tag, text
+from fanplan.page.svg import drawing, svg_point, tag, text
 
 WIDTH, MARGIN = 720.0, 36.0
 MOST_NAMES = 400
@@ -111,11 +111,11 @@ def link_path(
     a, b = places[edge.start], places[edge.end]
     name = f"link {edge.class_}".strip()
     if not edge.bent:
-        way, head = f"M{coordinates(a)}L{coordinates(b)}", Markup("")
+        way, head = f"M{svg_point(a)}L{svg_point(b)}", Markup("")
     else:
         bend, rim = bow(a, b, float(radii[edge.end]))
         way, head = (
-            f"M{coordinates(a)}Q{coordinates(bend)} {coordinates(rim)}",
+            f"M{svg_point(a)}Q{svg_point(bend)} {svg_point(rim)}",
             arrow(bend, rim, width, edge.class_),
         )
     link = tag("path", d=way, class_=name, stroke_width=float(width))
@@ -137,7 +137,7 @@ def arrow(bend: Floats, rim: Floats, width: float, class_: str) -> Markup:
     along = (rim - bend) / max(float(np.hypot(*(rim - bend))), 1e-9)
     aside = np.array((-along[1], along[0])) * (2.5 + width / 2)
     corners = " ".join(
-        coordinates(p) for p in (rim + along * 4, rim - along * 4 + aside, rim - along * 4 - aside)
+        svg_point(p) for p in (rim + along * 4, rim - along * 4 + aside, rim - along * 4 - aside)
     )
     return tag("polygon", points=corners, class_=f"arrow {class_}")
 

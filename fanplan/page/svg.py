@@ -26,7 +26,7 @@ def attribute(value: Any) -> Any:
     return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else value
 
 
-def coordinates(point: Sequence[float] | Floats) -> str:
+def svg_point(point: Sequence[float] | Floats) -> str:
     return f"{attribute(float(point[0]))},{attribute(float(point[1]))}"
 
 
@@ -52,5 +52,5 @@ def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Markup:
 
 def polyline(points: Sequence[tuple[float, float]], class_: str) -> Markup:
     """A line through points."""
-    way = "M" + "L".join(map(coordinates, points))
+    way = "M" + "L".join(map(svg_point, points))
     return tag("path", d=way, class_=class_)

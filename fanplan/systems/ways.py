@@ -22,7 +22,7 @@ from fanplan.data.interest import InterestProblem, load_classes
 from fanplan.data.reader import read_manifest, read_stage
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.delivery.carried import Parcels, carried, distinct_pairs
-from fanplan.layers.delivery.carried import read_ways as read_delivery_ways
+from fanplan.layers.delivery.carried import ways_of_plan as read_delivery_ways
 from fanplan.layers.delivery.legs import nearest_senders
 from fanplan.layers.delivery.problem import client_homes
 from fanplan.layers.delivery.read import domains_of

@@ -401,7 +401,7 @@ class Questions:
         ways = self._sent.ways
         if (broker is None) == (link is None):
             raise InputError(Problem("without", "needs one thing", "Name a broker or a link"))
-        gone = [broker] if broker is not None else link_ends(link)
+        gone = [broker] if broker is not None else ends_named(link)
         ends = [self._require(name, ways.brokers, "broker") for name in gone]
         lost_way = cut_off(ways, ends if broker is None else [], ends[0] if broker else -1)
         missed = missed_by(ways, lost_way, self._sent.by_parcel)
@@ -462,7 +462,7 @@ def require_number(name: str, value: Any, what: str) -> None:
         raise InputError(Problem(name, f"{value!r} will not do", f"Give {what}"))
 
 
-def link_ends(link: Any) -> list[str]:
+def ends_named(link: Any) -> list[str]:
     """The two brokers of a link: a pair, or its name."""
     ends = re.split(r" – |,", link) if isinstance(link, str) else list(link)
     if len(ends) != 2:

@@ -108,14 +108,14 @@ def as_folder(workload: Any, description: Mapping[str, Any] | str | None) -> Ite
             raise InputError(Problem("description", what, "Write it into its workload.toml"))
         yield Path(workload)
         return
-    from fanplan.data.frames import KNOWN, a_kind_of, write_frames
+    from fanplan.data.frames import KNOWN, a_kind_of, store_tables
 
     if not isinstance(workload, Mapping):
         what = f"is {a_kind_of(workload)}"
         remedy = f'Give a folder, or {{"subscriptions": …}} where each table is {KNOWN}'
         raise InputError(Problem("workload", what, remedy))
     with scratch("frames") as aside:
-        write_frames(workload, aside / "frames", description)
+        store_tables(workload, aside / "frames", description)
         yield aside / "frames"
 
 

@@ -182,7 +182,7 @@ def drifted(plan: StoredPlan, manifest: Manifest, tables: tuple[TableDrift, ...]
     for name in ("grid", "cover", "exact", "seconds", "parameters"):
         then, now = getattr(record.input, name), getattr(manifest, name)
         if then != now:
-            yield f"{name} was {as_text(then)} and is {as_text(now)}"
+            yield f"{name} was {plain_value(then)} and is {plain_value(now)}"
     if tables:
         yield f"changed tables: {', '.join(table.name for table in tables)}"
     elif record.input.inputs != manifest.inputs and record.version == __version__:
@@ -191,5 +191,5 @@ def drifted(plan: StoredPlan, manifest: Manifest, tables: tuple[TableDrift, ...]
         yield f"the input has the key {manifest.key}, not {record.input.key}"
 
 
-def as_text(value: Any) -> str:
+def plain_value(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -39,14 +39,14 @@ from fanplan.plan.stored import StoredPlan
 from fanplan.watching.params import WatchParams
 from fanplan.watching.planning import (
     CostsNow,
+    NextStep,
     Planning,
-    Step,
     planning_of,
     streamed_rates,
     write_told,
     write_version,
 )
-from fanplan.watching.policy import Shown, Stance, after_step, pays, seen
+from fanplan.watching.policy import InWindow, Stance, after_step, pays, seen
 from fanplan.watching.rates import (
     Flows,
     Rates,
@@ -259,7 +259,7 @@ class Following:
         except (InputError, InfeasibleError) as error:
             # Nothing is sent that anybody wants, for example: the last good plan stays in force.
             now, missed = self.planning.now(load_plan(plan), dataset)
-            evidence, costs = Shown(window, now, now, 0), CostsNow(now, now, 0.0, missed)
+            evidence, costs = InWindow(window, now, now, 0), CostsNow(now, now, 0.0, missed)
             told = decision(batch, evidence, costs, batch.standing.price(self.params), seconds)
             told |= {"reason": f"no other plan can be made: {error}"}
             return replace(batch, decisions=(*batch.decisions, told))
@@ -268,7 +268,7 @@ class Following:
         """The same, where there is something to plan."""
         costs = self.planning.costs(load_plan(plan), dataset)
         unreached = bool(costs.missed) and batch.planned_interest != batch.interest
-        evidence = Shown(window, costs.now, costs.fresh, costs.places, unreached)
+        evidence = InWindow(window, costs.now, costs.fresh, costs.places, unreached)
         standing = seen(batch.standing, evidence, self.params)
         price = standing.price(self.params)
         told = decision(batch, evidence, costs, price, self.params.window)
@@ -283,7 +283,7 @@ class Following:
         batch: BatchState,
         plan: Path,
         dataset: Path,
-        evidence: Shown,
+        evidence: InWindow,
         standing: Stance,
         told: dict[str, Any],
     ) -> tuple[BatchState, dict[str, Any], Stance]:
@@ -291,19 +291,19 @@ class Following:
         price = evidence.price(standing.price(self.params))
         most = self.params.most(evidence.places)
         if standing.moving:
-            step = Step(self.planning.step(plan, dataset, most, price))
+            step = NextStep(self.planning.step(plan, dataset, most, price))
             taken = pays(evidence, step.cost, step.changes, price)
             standing = after_step(standing, taken)
             if taken:
                 why = reason_of_step(evidence, step)
                 return *self.new_version(batch, step, dataset, told | {"reason": why}), standing
         if evidence.unreached:
-            step = Step(self.planning.step(plan, dataset, 0, price))
+            step = NextStep(self.planning.step(plan, dataset, 0, price))
             return *self.new_version(batch, step, dataset, told | {"reason": REACHED}), standing
         return batch, told | {"reason": "no step pays"}, standing
 
     def new_version(
-        self, batch: BatchState, step: Step, dataset: Path, told: dict[str, Any]
+        self, batch: BatchState, step: NextStep, dataset: Path, told: dict[str, Any]
     ) -> tuple[BatchState, dict[str, Any]]:
         """Write the next version, and let the batch stand for it."""
         number, now = batch.version + 1, told["now"]
@@ -325,7 +325,7 @@ class Following:
 
 
 def decision(
-    batch: BatchState, evidence: Shown, costs: CostsNow, price: float, seconds: float
+    batch: BatchState, evidence: InWindow, costs: CostsNow, price: float, seconds: float
 ) -> dict[str, Any]:
     """What is told of a window; the plan is kept unless more is said."""
     return {
@@ -346,7 +346,7 @@ def decision(
     }
 
 
-def reason_of_step(evidence: Shown, step: Step) -> str:
+def reason_of_step(evidence: InWindow, step: NextStep) -> str:
     saved = 100 * (1 - step.cost / evidence.now)
     return (
         f"the plan cost {100 * evidence.gap:.1f} % more than a fresh one; "

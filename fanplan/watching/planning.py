@@ -118,7 +118,7 @@ def first_layer(plan: StoredPlan) -> Layer:
 
 
 @dataclass(frozen=True)
-class Step:
+class NextStep:
     """A plan that starts from the one in force."""
 
     made: Planned

@@ -32,7 +32,7 @@ that what passes within some twenty windows hardly moves it."""
 
 
 @dataclass(frozen=True)
-class Shown:
+class InWindow:
     """What a window shows: costs per window of the plan in force and of a fresh one.
 
     ``places`` are the members and flows of the fresh plan's channels. ``unreached``: who wants what
@@ -75,7 +75,7 @@ class Stance:
         return self.dear * FIRST * params.gap if given is None else given
 
 
-def seen(standing: Stance, evidence: Shown, params: PolicyParams) -> Stance:
+def seen(standing: Stance, evidence: InWindow, params: PolicyParams) -> Stance:
     """What it remembers after one more window."""
     shown = standing.shown + 1 if evidence.gap > BEGIN * params.gap else 0
     going_on = standing.moving and evidence.gap > SETTLED * params.gap
@@ -88,7 +88,7 @@ def adapted(dear: float, gap: float) -> float:
     return min(DEAREST, max(CHEAPEST, dear * exp(PACE * max(-FAR, 1 - gap))))
 
 
-def pays(evidence: Shown, then: float, changes: int, price: float) -> bool:
+def pays(evidence: InWindow, then: float, changes: int, price: float) -> bool:
     """Whether what a step saves in a window pays for its changes."""
     return changes > 0 and evidence.now - then > price * changes
 

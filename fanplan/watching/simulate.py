@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 from fanplan.watching.params import PolicyParams
-from fanplan.watching.policy import Shown, Stance, after_step, pays, seen
+from fanplan.watching.policy import InWindow, Stance, after_step, pays, seen
 
 Plan = TypeVar("Plan")
 
@@ -70,7 +70,7 @@ def follow_window(
 ) -> tuple[Stance, Plan]:
     """One window of the policy."""
     now = world.believed(plan)
-    evidence = Shown(window, now, world.believed(fresh), world.places(fresh))
+    evidence = InWindow(window, now, world.believed(fresh), world.places(fresh))
     standing = seen(standing, evidence, params)
     if not standing.moving:
         return standing, plan

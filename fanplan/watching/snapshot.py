@@ -41,7 +41,7 @@ def write_snapshot(rates: Rates, interest: Interest, seconds: float, out: Path) 
         flows, classes = flow_tables(rates, interest)
         for table, rows in ((tables.FLOWS, flows), (tables.CLASSES, classes)):
             told["stages"][table.name] = lay_stage(folder / table.name, table, rows)
-        content = {**told, "seconds": seconds, "key": "", "traffic": traffic_facts(flows, classes)}
+        content = {**told, "seconds": seconds, "key": "", "traffic": traffic_told(flows, classes)}
         # Not of the stages' seals: Spark gives files names at random.
         planned = [told["stages"][name]["key"] for name in PLANNED]
         content["key"] = content_hash({"of": [planned, seconds]})
@@ -156,7 +156,7 @@ def points_of(x: Floats, spaced: Bools) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(ends), pa.array(x[own]))
 
 
-def traffic_facts(flows: pa.Table, classes: pa.Table) -> dict[str, float]:
+def traffic_told(flows: pa.Table, classes: pa.Table) -> dict[str, float]:
     """What a person should know of the traffic."""
     messages, heard = flows["messages"].to_numpy(), classes["wanted"].to_numpy()
     return {

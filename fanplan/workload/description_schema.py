@@ -114,12 +114,12 @@ def read_keys(keys: type[K], raw: Any, path: tuple[str, ...], problems: list[Pro
         details = error.errors()
     problems += [_problem(detail, path, keys) for detail in details]
     try:
-        return keys.model_validate(_without(raw, [detail["loc"] for detail in details]))
+        return keys.model_validate(_cut_out(raw, [detail["loc"] for detail in details]))
     except ValidationError:
         return None
 
 
-def _without(raw: Any, places: list[tuple[Any, ...]]) -> Any:
+def _cut_out(raw: Any, places: list[tuple[Any, ...]]) -> Any:
     """A copy without what stands at the places; from the back, so that list positions stay true."""
     rest = copy.deepcopy(raw)
     for *parents, last in sorted(filter(None, places), reverse=True):

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 import fanplan.cli
-from fanplan.cli.changes_shown import tell
+from fanplan.cli.changes_shown import say_notes
 from fanplan.cli.show import say, show_facts, show_part, show_table
 from fanplan.core.progress import shown_progress
 from fanplan.plan.made import Caution, Facts, Grid, Lines, Note
@@ -27,7 +27,7 @@ def test_names_are_shown_and_not_obeyed(capsys: pytest.CaptureFixture[str]) -> N
         show_part(part)
     show_part(Grid(EVIL, (EVIL,), [[EVIL]]))
     say(EVIL)
-    tell([EVIL])
+    say_notes([EVIL])
     told = capsys.readouterr()
     for text, times in ((told.out, 14), (told.err, 3)):
         assert text.count(SHOWN) == times, text

@@ -45,7 +45,7 @@ def double(x):
 
 def test_processes_that_come_together_compile_once(tmp_path: Path) -> None:
     (tmp_path / "kernel.py").write_text(KERNEL)
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "kept")}
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cached")}
     processes = [
         subprocess.Popen(
             [sys.executable, "-c", PROCESS],

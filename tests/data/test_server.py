@@ -19,7 +19,7 @@ from fanplan.core.processes import started_at
 from fanplan.core.stop import Terminated
 from fanplan.data import server, serving
 from fanplan.data import spark as sparks
-from fanplan.data.frames import write_frames
+from fanplan.data.frames import store_tables
 from fanplan.data.ingest.code import code_key
 from fanplan.data.server import SparkProcess
 
@@ -135,7 +135,7 @@ def fanplan(*words: str | Path) -> str:
 
 
 def test_commands_use_the_spark_that_stays(tmp_path: Path) -> None:
-    write_frames(TABLES, tmp_path / "workload", DESCRIPTION)
+    store_tables(TABLES, tmp_path / "workload", DESCRIPTION)
     fanplan("spark", "start")
     try:
         status = json.loads(fanplan("spark", "status", "--json"))

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from fanplan.cli.prepare import DESCRIPTION, TABLES
 from fanplan.core.progress import quiet
 from fanplan.data import sizes
-from fanplan.data.frames import write_frames
+from fanplan.data.frames import store_tables
 from fanplan.data.ingest import run
 from fanplan.data.ingest.ingest import ingest_workload
 from fanplan.data.read.sources import find_sources
@@ -75,7 +75,7 @@ def test_rows_of_a_small_query_are_brought_together(session: SparkSession) -> No
 def test_a_dataset_is_the_same_whether_its_queries_are_small_or_not(
     session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_frames(TABLES, tmp_path / "workload", DESCRIPTION)
+    store_tables(TABLES, tmp_path / "workload", DESCRIPTION)
     made: list[dict[str, Any]] = []
     # Large; small, held and written by Spark; narrow answers with the driver; all of them.
     for small, narrow, few in ((0, 0, 0), (99, 0, 0), (99, 99, 0), (99, 0, 99), (99, 1, 0)):
@@ -93,7 +93,7 @@ def test_a_dataset_is_the_same_whether_its_queries_are_small_or_not(
 def test_tables_of_few_rows_that_are_wide_are_not_for_the_driver(
     session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_frames(TABLES, tmp_path / "workload", DESCRIPTION)
+    store_tables(TABLES, tmp_path / "workload", DESCRIPTION)
     size = sum(source.size for source in find_sources(tmp_path / "workload").values())
     assert size > 0
     for most, small in ((size, True), (size - 1, False)):

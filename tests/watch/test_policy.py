@@ -19,7 +19,16 @@ from fanplan.layers.channels.search.kmodes import kmodes
 from fanplan.layers.channels.search.model.cover import from_map
 from fanplan.layers.channels.search.task import make_task
 from fanplan.watching.params import PolicyParams, WatchParams
-from fanplan.watching.policy import CHEAPEST, DEAREST, FIRST, Shown, Stance, after_step, pays, seen
+from fanplan.watching.policy import (
+    CHEAPEST,
+    DEAREST,
+    FIRST,
+    InWindow,
+    Stance,
+    after_step,
+    pays,
+    seen,
+)
 from fanplan.watching.simulate import courses, follow_window
 
 P = PolicyParams(gap=0.22, patience=3, churn=5, change_price=0.005)
@@ -29,7 +38,7 @@ def moving(gaps: list[float]) -> list[bool]:
     """Whether a change is under way after each window with such a gap."""
     standing, found = Stance(), []
     for window, gap in enumerate(gaps):
-        standing = seen(standing, Shown(window, 100 * (1 + gap), 100.0, 1), P)
+        standing = seen(standing, InWindow(window, 100 * (1 + gap), 100.0, 1), P)
         found.append(standing.moving)
     return found
 
@@ -44,14 +53,14 @@ def test_a_change_goes_on_between_the_thresholds_and_ends_below_both() -> None:
 
 
 def test_a_step_must_pay_for_its_changes() -> None:
-    shown = Shown(0, 120, 100, 1)
+    shown = InWindow(0, 120, 100, 1)
     assert pays(shown, 115, 9, 0.5)
     assert not pays(shown, 115, 10, 0.5)
     assert not pays(shown, 120, 0, 0.5)
 
 
 def test_a_change_is_priced_by_what_a_member_or_flow_costs_not_by_the_size_of_the_system() -> None:
-    small, large = Shown(0, 120, 100, 50), Shown(0, 120_000, 100_000, 50_000)
+    small, large = InWindow(0, 120, 100, 50), InWindow(0, 120_000, 100_000, 50_000)
     assert small.price(0.25) == large.price(0.25) == 0.5
     assert PolicyParams().most(50_000) == 5_000
     assert PolicyParams().most(100) == 50, "less would not do for a channel"
@@ -68,7 +77,7 @@ def prices(gaps: list[float], params: PolicyParams) -> list[float]:
     """The price of a change after each window with such a gap."""
     standing, found = Stance(), []
     for window, gap in enumerate(gaps):
-        standing = seen(standing, Shown(window, 100 * (1 + gap), 100.0, 1), params)
+        standing = seen(standing, InWindow(window, 100 * (1 + gap), 100.0, 1), params)
         found.append(standing.price(params))
     return found
 

@@ -248,14 +248,14 @@ def _index(boxes: pa.Table, topic: Longs, dims: int) -> BoxIndex:
     return matching.index_boxes(
         topic,
         lengths,
-        _padded(lo, lengths, dims),
-        _padded(hi, lengths, dims),
+        _as_rows(lo, lengths, dims),
+        _as_rows(hi, lengths, dims),
         boxes["subscriber_id"].to_numpy().astype(np.int64),
         boxes["subscription"].to_numpy().astype(np.int64),
     )
 
 
-def _padded(lists: pa.ListArray, lengths: Ints, dims: int) -> Floats:
+def _as_rows(lists: pa.ListArray, lengths: Ints, dims: int) -> Floats:
     """Lists as rows of one width."""
     rows = np.zeros((len(lists), dims))
     rows[np.arange(dims) < lengths[:, None]] = lists.flatten().to_numpy()

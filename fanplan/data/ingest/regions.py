@@ -220,7 +220,7 @@ def number_subscriptions(subscriptions: DataFrame, subscribers: DataFrame) -> Da
     )
 
 
-def _boxes_of(rows: DataFrame, patterns: DataFrame, verdicts: DataFrame) -> DataFrame:
+def _compiled_boxes(rows: DataFrame, patterns: DataFrame, verdicts: DataFrame) -> DataFrame:
     """Rows with the topics they mean and the boxes of their filter there."""
     meant = patterns.withColumnRenamed("pattern", "topic")
     boxes = verdicts.filter(F.col("boxes").isNotNull()).select("filter", "space", "boxes")
@@ -233,7 +233,7 @@ def subscription_regions(
     subscriptions: DataFrame, patterns: DataFrame, verdicts: DataFrame
 ) -> DataFrame:
     """One row per subscription, topic and box."""
-    boxed = _boxes_of(subscriptions, patterns, verdicts)
+    boxed = _compiled_boxes(subscriptions, patterns, verdicts)
     return boxed.select(
         "topic_id", "subscription", "subscriber_id", F.explode("boxes").alias("box")
     ).select("topic_id", "subscription", "subscriber_id", "box.lo", "box.hi")
@@ -244,7 +244,7 @@ def advertised_boxes(
 ) -> DataFrame:
     """One row per advertisement and box, with the share of the rate that its volume has."""
     total = F.aggregate("boxes", F.lit(0.0), lambda sum_, box: sum_ + _box_volume(box))
-    boxed = _boxes_of(advertisements, patterns, verdicts).withColumn("total", total)
+    boxed = _compiled_boxes(advertisements, patterns, verdicts).withColumn("total", total)
     rows = boxed.select("topic_id", "publisher", "rate", "total", F.explode("boxes").alias("box"))
     share = F.col("rate") * _box_volume(F.col("box")) / F.col("total")
     return rows.select("topic_id", "publisher", share.alias("rate"), "box.lo", "box.hi")

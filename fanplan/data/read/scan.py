@@ -48,7 +48,7 @@ class Keys(NamedTuple):
 
 
 @compiled
-def _room(slots: int, lines: int) -> Scanned:
+def _scan_room(slots: int, lines: int) -> Scanned:
     return Scanned(
         np.zeros(lines, np.bool_),
         np.zeros(lines, np.bool_),
@@ -87,7 +87,7 @@ def scan_csv(
     data: np.ndarray, starts: Longs, ends: Longs, slot_of: Ints, kinds: Ints, ascii_only: bool
 ) -> Scanned:
     """Lines ``starts`` to ``ends``, whose n-th field belongs to slot ``slot_of[n]``, if not −1."""
-    out = _room(len(kinds), len(starts))
+    out = _scan_room(len(kinds), len(starts))
     for row in range(len(starts)):
         at, stop = starts[row], _without_end(data, starts[row], ends[row])
         out.blank[row] = at == stop
@@ -294,7 +294,7 @@ def scan_json(
     data: np.ndarray, starts: Longs, ends: Longs, keys: Keys, kinds: Ints, ascii_only: bool
 ) -> Scanned:
     """Lines of one flat object each, whose keys are those of the slots; others are passed over."""
-    out = _room(len(kinds), len(starts))
+    out = _scan_room(len(kinds), len(starts))
     seen = np.zeros(len(kinds), np.int64)
     for row in range(len(starts)):
         at, stop = starts[row], _without_end(data, starts[row], ends[row])
@@ -346,7 +346,7 @@ def _json_member(
     colon = _blanks(data, end + 1, stop)
     if end < 0 or colon == stop or data[colon] != COLON:
         return -1, 0
-    slot, expected = _slot(data, at + 1, end, keys, expected)
+    slot, expected = _key_slot(data, at + 1, end, keys, expected)
     at = _blanks(data, colon + 1, stop)
     quoted = at < stop and data[at] == QUOTE
     first = at + quoted
@@ -414,7 +414,7 @@ def _digits_end(data: np.ndarray, at: int, stop: int) -> int:
 
 
 @bare
-def _slot(data: np.ndarray, at: int, stop: int, keys: Keys, expected: int) -> tuple[int, int]:
+def _key_slot(data: np.ndarray, at: int, stop: int, keys: Keys, expected: int) -> tuple[int, int]:
     """The slot of a key, −1 if none wants it, and the one to expect next: objects are alike."""
     count = len(keys.starts) - 1
     slot = expected - 1

@@ -163,7 +163,7 @@ def list_files(path: Path, folder: Path, problems: list[Problem]) -> list[Path]:
         return [path]
     files = sorted(file for file in path.iterdir() if file.name[0] not in "._")
     for file in files:
-        if not is_text(file.name):
+        if not has_text_name(file.name):
             remedy = "Rename it: names go into tables, as text"
             problems.append(Problem(file_label(file, folder), "its name is not UTF-8", remedy))
         if file.is_dir() or ending(file) is None:
@@ -179,7 +179,7 @@ def list_files(path: Path, folder: Path, problems: list[Problem]) -> list[Path]:
     return files
 
 
-def is_text(name: str) -> bool:
+def has_text_name(name: str) -> bool:
     """Whether a name is text; the system lets any bytes be one."""
     try:
         return bool(name.encode())

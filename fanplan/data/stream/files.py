@@ -99,13 +99,13 @@ def run_remote(writer: DataStreamWriter, handed: Path, handle: Handle, ended: En
     try:
         while not (over or ended()):
             over = is_over(query)
-            done = take(handed, done, handle)
+            done = hand_over(handed, done, handle)
     finally:
         if query.isActive:
             query.stop()
 
 
-def take(handed: Path, done: int, handle: Handle) -> int:
+def hand_over(handed: Path, done: int, handle: Handle) -> int:
     """Hand over all batches that came after ``done``; the files of those that count are removed."""
     log = handed / "_spark_metadata"
     found = [int(path.name) for path in log.glob("*") if path.name.isdigit()]

@@ -171,7 +171,9 @@ def compile_interest(
         quarantine(run, read)
         for frame in rows.values():
             frame.unpersist()
-        store.finish(manifest(description, key_of(*(s.key for s in built.values()))), read_manifest)
+        store.finish(
+            version_manifest(description, key_of(*(s.key for s in built.values()))), read_manifest
+        )
 
 
 def seen_topics(run: IngestRun, topics: Sequence[str]) -> DataFrame:
@@ -181,7 +183,7 @@ def seen_topics(run: IngestRun, topics: Sequence[str]) -> DataFrame:
     return known.select("topic", "space")
 
 
-def manifest(description: Description, key: str) -> dict[str, object]:
+def version_manifest(description: Description, key: str) -> dict[str, object]:
     """What a version says about itself; flows, and with them the rest, come with the traffic."""
     return {
         "format": 1,

@@ -12,7 +12,7 @@ from fanplan.data.dataset import Dataset
 from fanplan.data.engine import Engine
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.delivery.drift import groups_in_delivery
-from fanplan.layers.delivery.read import ChannelReach, left_over
+from fanplan.layers.delivery.read import ChannelReach, left_by_plan
 from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.delivery.report.curve import delivery_curve_picture
 from fanplan.layers.delivery.report.ways import (
@@ -78,7 +78,7 @@ class BoundGroups:
         make_senders(dataset, engine)
 
     def routes(self, dataset: Path, trees: BrokerTrees) -> Routes:
-        return left_over(self.plan, dataset, trees)
+        return left_by_plan(self.plan, dataset, trees)
 
     def now(self, dataset: Path) -> LayerNow:
         return groups_in_delivery(self.plan, dataset)

@@ -71,7 +71,7 @@ class DeliveryWays:
         return SharedTrees(edges, self.trees.of).hung(roots)
 
 
-def read_ways(plan: StoredPlan, dataset: Path) -> DeliveryWays:
+def ways_of_plan(plan: StoredPlan, dataset: Path) -> DeliveryWays:
     """Read the plan's tables; of the dataset only the sites of brokers."""
     brokers = pc.unique(plan.read("brokers", ("broker",))["broker"].combine_chunks()).sort()
     domain, names = domains_of(plan, dataset, brokers)

@@ -49,7 +49,7 @@ def counted(plan: StoredPlan) -> str:
     return "with the subscriptions that travel" if marked else "delivery alone"
 
 
-def total_cost(part: str, plan: StoredPlan) -> float | None:
+def stated_cost(part: str, plan: StoredPlan) -> float | None:
     return plan.section(DeliveryRecord).total_parts.get(part)
 
 
@@ -64,7 +64,7 @@ def delivery_figures() -> Iterator[Figure]:
     yield Figure("delivery, layer by layer", layered, "", weighed=True)
     yield Figure("bound", recorded_figure(DeliveryRecord, "bound"), "", weighed=True)
     for part in (*PARTS, SUBSCRIPTIONS):
-        yield Figure(f"cost of {part}", partial(total_cost, part), "", weighed=True)
+        yield Figure(f"cost of {part}", partial(stated_cost, part), "", weighed=True)
     yield Figure("unicast_fraction", recorded_figure(DeliveryRecord, "unicast_fraction"))
     yield Figure("classes", recorded_figure(DeliveryRecord, "classes"))
     yield Figure("classes sent directly", recorded_figure(DeliveryRecord, "direct"))

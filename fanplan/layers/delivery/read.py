@@ -88,7 +88,7 @@ def domains_of(plan: StoredPlan, dataset: Path, brokers: pa.Array) -> tuple[Ints
     return domain, tuple(names.to_pylist())
 
 
-def left_over(plan: StoredPlan, dataset: Path, trees: BrokerTrees) -> Routes:
+def left_by_plan(plan: StoredPlan, dataset: Path, trees: BrokerTrees) -> Routes:
     """What channels and direct unicast leave to brokers."""
     stored = read_delivery(plan, dataset, trees)
     return recounted_routes(

@@ -77,7 +77,7 @@ def left_to_brokers(plan: StoredPlan, dataset: Path) -> LeftToBrokers:
     groups = read_groups(plan, read_brokers(dataset).names)
     stored = read_delivery(plan, dataset, groups.trees)
     channels = plan.section(ChannelsRecord).channels
-    problem = possible_groups(stored, channels)
+    problem = candidate_groups(stored, channels)
     own = end_keys(problem.span, problem.starts, problem.members)
     known = {key: group for group, key in enumerate(own)}
     selected = np.zeros(problem.size, bool)
@@ -90,7 +90,7 @@ def left_to_brokers(plan: StoredPlan, dataset: Path) -> LeftToBrokers:
     return LeftToBrokers(stored, channels, problem, selected, naive_groups(stored.problem))
 
 
-def possible_groups(stored: StoredDelivery, channels: int) -> GroupsProblem:
+def candidate_groups(stored: StoredDelivery, channels: int) -> GroupsProblem:
     """The groups that could be set up for what channels and direct unicast leave."""
     problem = stored.problem
     routes = recounted_routes(problem, stored.assigned, stored.members, channels, stored.direct)

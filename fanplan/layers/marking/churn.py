@@ -13,7 +13,7 @@ from fanplan.layers.marking.params import OVERLAY
 from fanplan.layers.marking.problem.dataset import load_network
 from fanplan.layers.marking.problem.marking import MarkedNetwork
 from fanplan.layers.marking.problem.trees import only_tree
-from fanplan.layers.marking.read import marked_overlay
+from fanplan.layers.marking.read import overlay_to_mark
 from fanplan.layers.marking.record import MarkingRecord
 from fanplan.layers.marking.stages.make import make_marking_stages
 from fanplan.plan.stored import StoredPlan
@@ -41,7 +41,7 @@ def churn_marking(
     params = plan.section(MarkingRecord).params
     make_marking_stages(plan, dataset, engine)
     with engine.progress.stage("churn of the marking") as stage:
-        overlay = marked_overlay(plan) if params.trees == OVERLAY else None
+        overlay = overlay_to_mark(plan) if params.trees == OVERLAY else None
         network, given = load_network(dataset.path, params, overlay and overlay.clients)
         given = overlay.tree if overlay else given
         kind, network = routed_trees(params.trees, network, given)

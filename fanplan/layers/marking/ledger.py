@@ -111,7 +111,7 @@ def source_counts(problem: MarkingProblem, trees: SourceTrees) -> DescriptorCoun
     """A subscriber counts once for a link, in however many trees it is behind it (Eq. 6)."""
     head, g = problem.head, problem.subscribed
     f = problem.published[trees.root]
-    sigma, tau, behind = scan(trees.starts, trees.link, trees.above, head, f, g)
+    sigma, tau, behind = scan_tree(trees.starts, trees.link, trees.above, head, f, g)
     most, key = behind.most[trees.link[behind.others]], behind.key[behind.others]
     order = np.lexsort((key, most))
     most, key = most[order], key[order]
@@ -122,7 +122,7 @@ def source_counts(problem: MarkingProblem, trees: SourceTrees) -> DescriptorCoun
 
 
 @compiled
-def scan(
+def scan_tree(
     starts: Longs, link: Ints, above: Longs, head: Ints, f: Longs, g: Longs
 ) -> tuple[Longs, Longs, Behind]:
     """σ of each link, τ by the tree with the most behind it, and who is behind it elsewhere."""

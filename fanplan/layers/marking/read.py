@@ -19,10 +19,10 @@ from fanplan.plan.walks import passes
 def stored_marking(plan: StoredPlan, dataset: Path) -> MarkingProblem:
     """On the plan's own overlay, if that is what it marks; the dataset may be a later one."""
     params = plan.section(MarkingRecord).params
-    return load_marking(dataset, params, marked_overlay(plan) if params.trees == OVERLAY else None)
+    return load_marking(dataset, params, overlay_to_mark(plan) if params.trees == OVERLAY else None)
 
 
-def marked_overlay(plan: StoredPlan) -> MarkedOverlay:
+def overlay_to_mark(plan: StoredPlan) -> MarkedOverlay:
     clients = None
     if plan.section(OverlayRecord).clients == "allocated":
         clients = plan.read("clients", ("client", "role", "broker"))

@@ -13,7 +13,7 @@ ACTIONS = {"peer": "two subscribers are linked", "unpeer": "a link of two subscr
 
 def stage_mesh(old: StoredPlan, new: StoredPlan, limit: int) -> Staged:
     """At most ``limit`` changes a step; links of the old plan end after all new ones are there."""
-    before, after = link_names(old), link_names(new)
+    before, after = named_links(old), named_links(new)
     pairs = [("peer", sorted(after - before)), ("unpeer", sorted(before - after))]
     rows = [
         {"action": action, "from_broker": a, "to_broker": b}
@@ -29,7 +29,7 @@ def stage_mesh(old: StoredPlan, new: StoredPlan, limit: int) -> Staged:
     return Staged("mesh", of_rows(rows), step, tuple(states))
 
 
-def link_names(plan: StoredPlan) -> set[tuple[str, str]]:
+def named_links(plan: StoredPlan) -> set[tuple[str, str]]:
     """The links of a plan, by the names of their ends."""
     a, b = plan.read("mesh_links", ("a", "b")).to_pydict().values()
     return set(zip(a, b, strict=True))

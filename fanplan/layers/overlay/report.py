@@ -130,11 +130,11 @@ def overlay_shelves(
     ends = [(link[end], i) for i, link in enumerate(links) for end in ("a", "b")]
     clients = plan.read("clients", ("client", "role", "broker")).sort_by("client").to_pylist()
     at = {role: [row for row in clients if row["role"] == role] for role in CLIENTS}
-    related = [Related("Links", "link", linked, *by_name(names, ends), back="Between")]
+    related = [Related("Links", "link", linked, *grouped_by_name(names, ends), back="Between")]
     for role, title in CLIENTS.items():
         known = list(dict.fromkeys(row["client"] for row in at[role]))
         number = {name: i for i, name in enumerate(known)}
-        own = by_name(names, [(row["broker"], number[row["client"]]) for row in at[role]])
+        own = grouped_by_name(names, [(row["broker"], number[row["client"]]) for row in at[role]])
         related.append(Related(title, role, known, *own, back="At broker"))
     rates = {"left": "load", "load": "load without channels"}
     rates = rates if any("left" in row for row in brokers) else {"load": "load"}
@@ -151,7 +151,7 @@ def overlay_shelves(
     return [Shelf("broker", names, facts, related), Shelf("link", linked, about)]
 
 
-def by_name(names: list[str], pairs: list[tuple[str, int]]) -> tuple[Longs, Longs]:
+def grouped_by_name(names: list[str], pairs: list[tuple[str, int]]) -> tuple[Longs, Longs]:
     """Numbers by the name that they are paired with: where those of each name start, and all."""
     at = {name: i for i, name in enumerate(names)}
     known = [(at[name], number) for name, number in pairs if name in at]

@@ -36,18 +36,18 @@ def export(plan: StoredPlan, dataset: Path, ways: Ways, params: ExportParams, fo
         text = configuration(ways, crossing, broker, root, params.port)
         (folder / broker_file(ways, broker)).write_text(text, encoding="utf-8")
     write_csv(folder / "publish.csv", ("flow", "broker", "topic"), published(ways, root))
-    write_csv(folder / "subscribe.csv", ("subscriber", "broker", "filter"), subscribed(ways, root))
+    write_csv(folder / "subscribe.csv", ("subscriber", "broker", "filter"), filters_of(ways, root))
     text = page(plan, ways, params.port, dataset.name, root)
     (folder / "README.md").write_text(text, encoding="utf-8")
 
 
-def broker_name(ways: Ways, broker: int) -> str:
+def name_at(ways: Ways, broker: int) -> str:
     """The only broker of a plan without brokers has no name."""
     return token(ways.brokers[broker]) if ways.brokers[broker] else "broker"
 
 
 def broker_file(ways: Ways, broker: int) -> str:
-    return f"{broker_name(ways, broker)}.conf"
+    return f"{name_at(ways, broker)}.conf"
 
 
 def bridged_ways(ways: Ways) -> Bridge:
@@ -72,7 +72,7 @@ def configuration(ways: Ways, crossing: Bridge, broker: int, root: str, port: in
     ]
     others = {b for pair in crossing for b in pair if broker in pair and b > broker}
     for other in sorted(others):
-        ends = f"{broker_name(ways, broker)}-{broker_name(ways, other)}"
+        ends = f"{name_at(ways, broker)}-{name_at(ways, other)}"
         lines += [
             "",
             f"connection fp-{ends}",
@@ -102,7 +102,7 @@ def published(ways: Ways, root: str) -> list[tuple[str, str, str]]:
     ]
 
 
-def subscribed(ways: Ways, root: str) -> list[tuple[str, str, str]]:
+def filters_of(ways: Ways, root: str) -> list[tuple[str, str, str]]:
     """What each subscriber subscribes to, at the broker that sends it.
 
     A member of a channel is sent by it what it wants; what it does not want it need not get.

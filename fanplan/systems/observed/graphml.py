@@ -43,10 +43,11 @@ def observe_graphml(path: Path, out: Writer) -> tuple[str, ...]:
             continue
         delay = delay_of(graph, tail, head, told)
         skipped["links without a delay"] += delay is None
-        rows.append((names[tail], names[head], delay, number(told.get("cost"), 0) or None))
+        rows.append((names[tail], names[head], delay, as_finite(told.get("cost"), 0) or None))
     kept = [at for at in range(4) if at < 2 or any(row[at] is not None for row in rows)]
     brokers = [
-        (names[node], number(told.get("capacity"), 0) or None) for node, told in graph.nodes.items()
+        (names[node], as_finite(told.get("capacity"), 0) or None)
+        for node, told in graph.nodes.items()
     ]
     out.describe(path.stem)
     if any(capacity is not None for _, capacity in brokers):
@@ -76,7 +77,7 @@ def node_labels(graph: Graph) -> dict[str, str]:
 def delay_of(graph: Graph, tail: str, head: str, told: dict[str, str]) -> float | None:
     """Milliseconds: as given, or those of light in glass along the great circle."""
     for name in DELAYS:
-        if (given := number(told.get(name), 0)) is not None:
+        if (given := as_finite(told.get(name), 0)) is not None:
             return given
     ends = [on_earth(graph.nodes[node]) for node in (tail, head)]
     if ends[0] is None or ends[1] is None:
@@ -86,7 +87,10 @@ def delay_of(graph: Graph, tail: str, head: str, told: dict[str, str]) -> float 
 
 def on_earth(told: dict[str, str]) -> tuple[float, float] | None:
     """Latitude and longitude in radians, if there are any."""
-    latitude, longitude = number(told.get("latitude"), -90), number(told.get("longitude"), -180)
+    latitude, longitude = (
+        as_finite(told.get("latitude"), -90),
+        as_finite(told.get("longitude"), -180),
+    )
     if latitude is None or longitude is None or latitude > 90 or longitude > 180:
         return None
     return math.radians(latitude), math.radians(longitude)
@@ -100,7 +104,7 @@ def distance_km(a: tuple[float, float], b: tuple[float, float]) -> float:
     return 2 * EARTH_KM * math.asin(math.sqrt(min(h, 1.0)))
 
 
-def number(text: str | None, least: float) -> float | None:
+def as_finite(text: str | None, least: float) -> float | None:
     """A finite number that is not too small; None if it is none."""
     try:
         value = float(text or "")

@@ -17,7 +17,7 @@ from fanplan.layers.groups.problem.trees import hung_at
 from fanplan.layers.groups.protocol.broker import Broker, RouteInterest
 from fanplan.layers.groups.protocol.churn import GroupSystem
 from fanplan.layers.groups.protocol.links import OrderedLinks, TreeLink
-from fanplan.layers.groups.protocol.messages import Message, Published, Removal
+from fanplan.layers.groups.protocol.messages import Message, Numbered, Removal
 from fanplan.layers.groups.protocol.params import GroupsChurn
 from fanplan.layers.groups.protocol.root import Rebuild, Root
 
@@ -65,7 +65,7 @@ def repeating_links(patch: Patch) -> None:
     arrive = OrderedLinks._arrive
 
     def careless(links: OrderedLinks, link: TreeLink, number: int, message: Message) -> None:
-        if isinstance(message, Published) and not links.is_new(link, number):
+        if isinstance(message, Numbered) and not links.is_new(link, number):
             links.receivers[link[1]](link[0][1], message)
         arrive(links, link, number, message)
 

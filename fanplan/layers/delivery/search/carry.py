@@ -16,7 +16,7 @@ LONELY = 1e6
 no class chooses it, and sums stay finite."""
 
 
-class Rates(NamedTuple):
+class Tariff(NamedTuple):
     """Prices. ``direct`` is infinite where it is not allowed, ``group`` 0 where there are none.
 
     ``limited`` is what a message by unicast costs more that a channel could carry.
@@ -106,7 +106,7 @@ class Pricing(NamedTuple):
 
     wishes: Wishes
     network: DeliveryNetwork
-    rates: Rates
+    rates: Tariff
     state: Carriage
     sizes: Longs
     desk: Desk

@@ -23,7 +23,7 @@ from fanplan.layers.delivery.search.carry import (
     DeliveryNetwork,
     Desk,
     Pricing,
-    Rates,
+    Tariff,
     Wishes,
 )
 from fanplan.layers.delivery.search.choices import (
@@ -175,9 +175,9 @@ def delivery_network(problem: DeliveryProblem, domain: Ints) -> DeliveryNetwork:
     )
 
 
-def rates_of(params: DeliveryParams, shadow: Shadow) -> Rates:
+def rates_of(params: DeliveryParams, shadow: Shadow) -> Tariff:
     prices = params.prices
-    return Rates(
+    return Tariff(
         received=prices.received,
         sent=prices.sent,
         unicast=prices.unicast,

@@ -32,7 +32,7 @@ from fanplan.layers.channels.stages.replay import (
     require_publications,
     sum_or_zero,
 )
-from fanplan.layers.delivery.carried import DeliveryWays, Parcels, carried, read_ways
+from fanplan.layers.delivery.carried import DeliveryWays, Parcels, carried, ways_of_plan
 from fanplan.layers.delivery.ledger import DeliveryLedger
 from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.delivery.replayed import Entered, ReplayedDelivery, planned_ledger
@@ -53,7 +53,7 @@ def replay_delivery(source: Derived, plan: StoredPlan) -> ReplayedDelivery:
     require_publications(source.dataset, source.manifest)
     require_same_flows(source, plan)
     with source.progress.stage("replay") as told, source.scratch() as folder:
-        ways = read_ways(plan, source.dataset) if plan.has(GroupsRecord) else None
+        ways = ways_of_plan(plan, source.dataset) if plan.has(GroupsRecord) else None
         found = Replaying(source, plan, ways, folder).run()
         told.rows(found.entered.publications)
     return found

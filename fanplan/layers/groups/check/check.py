@@ -61,7 +61,7 @@ def check_groups(
     record, known = plan.section(GroupsRecord), len(findings.violations)
     try:
         stored = read_groups(plan, read_brokers(dataset).names)
-        check_trees(record, stored.trees, dataset, findings)
+        check_hanging(record, stored.trees, dataset, findings)
         check_whole(plan, stored, findings)
         found = possible_groups(plan, dataset, stored.trees, bound)
         subtrees = check_entries(stored, findings)
@@ -262,7 +262,7 @@ def named_members(stored: StoredGroups, rows: Longs) -> list[str]:
 # ---- trees: are they those that were asked for?
 
 
-def check_trees(
+def check_hanging(
     record: GroupsRecord, trees: BrokerTrees, dataset: Path, findings: Findings
 ) -> None:
     """Links of trees are given ones, and ways are as short as they can be if that was asked."""

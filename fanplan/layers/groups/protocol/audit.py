@@ -105,7 +105,7 @@ class Audit:
         return CheckError(f"{where}: broker {name!r} {what}. The same seed repeats the run")
 
 
-class Tally:
+class AuditCounts:
     """Counts; arrays have an entry per broker, summed over the trees.
 
     ``received``, ``matched``, ``arrived``, ``unwanted`` and ``delay`` are as in the ledger of

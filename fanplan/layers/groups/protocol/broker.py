@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from fanplan.layers.groups.problem.matchers import DEFAULT
-from fanplan.layers.groups.protocol.audit import Audit, Tally
+from fanplan.layers.groups.protocol.audit import Audit, AuditCounts
 from fanplan.layers.groups.protocol.coordinator import Coordinator
 from fanplan.layers.groups.protocol.links import OrderedLinks
 from fanplan.layers.groups.protocol.messages import (
@@ -25,8 +25,8 @@ from fanplan.layers.groups.protocol.messages import (
     GroupMessage,
     Message,
     Notification,
+    Numbered,
     Probe,
-    Published,
     Removal,
     Reply,
     Update,
@@ -41,7 +41,7 @@ class Surroundings(NamedTuple):
 
     links: OrderedLinks
     churn: GroupsChurn
-    tally: Tally
+    tally: AuditCounts
     audit: Audit
 
 
@@ -95,7 +95,7 @@ class Broker:
 
     def receive(self, sender: int, message: Message) -> None:  # noqa: C901 - a case per message
         match message:
-            case Published():
+            case Numbered():
                 self.around.tally.received[self.near.broker] += 1
                 self.forward(message)
             case Update():
@@ -157,14 +157,14 @@ class Broker:
 
     # Publications.
 
-    def forward(self, publication: Published) -> None:
+    def forward(self, publication: Numbered) -> None:
         if publication.group != DEFAULT:
             self.forward_in_group(publication, 0.0)
         else:
             # An end of the tree has nothing to match for (section 5.2.1).
             self.forward_by_content(publication, self.match() if self.near.children else 0.0)
 
-    def forward_by_content(self, publication: Published, after_ms: float) -> None:
+    def forward_by_content(self, publication: Numbered, after_ms: float) -> None:
         """Default routing: to all children below whom somebody wants it."""
         for child, wanted in self.table.items():
             if wanted[publication.route] > 0:
@@ -172,7 +172,7 @@ class Broker:
         if self.interest.wanted(publication.route, publication.number):
             self.deliver(publication, after_ms)
 
-    def forward_in_group(self, publication: Published, after_ms: float) -> None:
+    def forward_in_group(self, publication: Numbered, after_ms: float) -> None:
         """No match: the table of the group says where to. A member drops what it did not want."""
         known = self.groups.get(publication.group)
         if known is None:
@@ -189,7 +189,7 @@ class Broker:
         self.around.tally.matched[self.near.broker] += 1
         return self.around.churn.match_ms
 
-    def deliver(self, publication: Published, after_ms: float) -> None:
+    def deliver(self, publication: Numbered, after_ms: float) -> None:
         tree, broker = self.near.tree, self.near.broker
         self.around.audit.delivered(tree, publication.number, broker)
         delay_ms = self.around.links.now + after_ms - publication.entered_ms

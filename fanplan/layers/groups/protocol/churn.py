@@ -14,7 +14,7 @@ import numpy as np
 from fanplan.core.arrays import NONE, Ints
 from fanplan.core.errors import InputError, Problem
 from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
-from fanplan.layers.groups.protocol.audit import Audit, Tally
+from fanplan.layers.groups.protocol.audit import Audit, AuditCounts
 from fanplan.layers.groups.protocol.broker import Broker, Neighbours, Surroundings
 from fanplan.layers.groups.protocol.coordinator import Chart, Choose, Coordinator
 from fanplan.layers.groups.protocol.links import OrderedLinks
@@ -57,7 +57,7 @@ class GroupSystem:
     ) -> None:
         self.problem, self.choose = problem, choose
         self.links = OrderedLinks(churn)
-        self.tally, self.audit = Tally(len(problem.brokers)), Audit(problem.brokers)
+        self.tally, self.audit = AuditCounts(len(problem.brokers)), Audit(problem.brokers)
         self.around = Surroundings(self.links, churn, self.tally, self.audit)
         self.cell = np.arange(len(problem.routes), dtype=np.int32) if cell is None else cell
         self.wants: set[tuple[int, int]] = set()
@@ -234,7 +234,7 @@ class GroupsChurnResult:
     ``table_entries`` are what default routing then matches against.
     """
 
-    tally: Tally
+    tally: AuditCounts
     resent: int
     groups: int
     table_entries: int

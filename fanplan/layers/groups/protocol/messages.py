@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 GroupMembers = frozenset[int]
 
 
-class Published(NamedTuple):
+class Numbered(NamedTuple):
     """The publication that the root sent as number ``number``, of a group or by default routing."""
 
     number: int
@@ -116,7 +116,7 @@ Control: TypeAlias = (
     Update | Acceptance | Confirmation | Notification | GroupMessage | Acknowledgement | Probe
     | Reply | Completion | Removal | Accepted | Order | Begun | Ended
 )  # fmt: skip
-Message: TypeAlias = Published | Control
+Message: TypeAlias = Numbered | Control
 
 KINDS: dict[type, str] = {
     Update: "updates",

@@ -16,8 +16,8 @@ from fanplan.layers.groups.protocol.messages import (
     Ended,
     GroupMembers,
     Message,
+    Numbered,
     Order,
-    Published,
     Update,
 )
 
@@ -97,7 +97,7 @@ class Root(Broker):
         """Send a publication on: this is when it is matched, and its place in the order."""
         self.around.audit.ordered(self.near.tree, self.number, route)
         group = self.carrier.get(self.cell[route], DEFAULT)
-        publication = Published(self.number, route, entered_ms, group)
+        publication = Numbered(self.number, route, entered_ms, group)
         self.number += 1
         if group == DEFAULT:
             self.forward_by_content(publication, self.match())

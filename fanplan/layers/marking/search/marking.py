@@ -23,7 +23,7 @@ from fanplan.layers.marking.search.cut import largest_closure
 from fanplan.layers.marking.search.requirements import (
     Entangled,
     Requirements,
-    in_parts,
+    by_parts,
     requirements_of,
     untangled,
 )
@@ -138,7 +138,7 @@ def remark(old: MarkingProblem, marking: Marking, new: MarkingProblem) -> Markin
             publish[items] = known[print_]
         else:
             changed[items] = True
-    left = in_parts(relation, changed)
+    left = by_parts(relation, changed)
     publish[left.items] = ~largest_closure(left.relation, gain[left.items], left.starts)
     return decided_marking(new, counts, publish, part_numbers(knots, new.size))
 

@@ -141,7 +141,7 @@ def untangled(relation: Requirements, gain: Longs) -> tuple[Bools, Entangled]:
     idle = (gain < 0) & ~required_by(relation, gain > 0)
     publish = required_by(back, idle)
     knotted = required_by(back, gain < 0) & ~publish
-    return publish, in_parts(relation, knotted)
+    return publish, by_parts(relation, knotted)
 
 
 @compiled
@@ -163,7 +163,7 @@ def required_by(relation: Requirements, start: Bools) -> Bools:
     return found
 
 
-def in_parts(relation: Requirements, chosen: Bools) -> Entangled:
+def by_parts(relation: Requirements, chosen: Bools) -> Entangled:
     """The chosen items in parts that no requirement joins, by the first item of each part."""
     items = np.flatnonzero(chosen)
     inner = chosen[relation.items] & np.repeat(chosen, np.diff(relation.starts))
