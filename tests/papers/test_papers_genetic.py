@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from studies import settings_are_named_and_used
 
 from fanplan.layers.channels.ledger import analytic_ledger
 from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, map_pairs
@@ -38,13 +39,10 @@ TEXT = json.dumps
 
 @pytest.mark.parametrize("study", [EXPERIMENT.full, EXPERIMENT.quick, TINY])
 def test_settings_have_names_of_their_own_and_travel_as_json(study: Study) -> None:
-    names = [setting["name"] for setting in study.settings]
-    assert len(set(names)) == len(names)
-    assert json.loads(TEXT(study.settings))
-    points = [p for item in study.items for line in item.lines for p in line.points]
-    assert {p.setting for p in points} == set(names)
+    settings_are_named_and_used(study)
+    names = {setting["name"] for setting in study.settings}
     sides = [s for item in study.items for st in item.statements for pair in st.pairs for s in pair]
-    assert {s.setting for s in sides if isinstance(s, Point)} <= set(names)
+    assert {s.setting for s in sides if isinstance(s, Point)} <= names
 
 
 def test_every_point_of_a_sampled_setting_is_measured() -> None:

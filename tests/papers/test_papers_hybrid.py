@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from studies import all_is_measured, samples_of, settings_are_named_and_used
 
 from fanplan.papers.experiment import Samples, Study, judge_statement
 from fanplan.papers.hybrid import EXPERIMENT, hybrid_study
@@ -34,28 +34,16 @@ TIMES = [setting for setting in TINY.settings if setting["task"] == "times"]
 @pytest.fixture(scope="module")
 def samples() -> Samples:
     """One run of every setting."""
-    return {
-        (setting["name"], key): np.array([value])
-        for setting in TINY.settings
-        for key, value in sample_hybrid(json.loads(json.dumps(setting)), 3).items()
-    }
+    return samples_of(TINY.settings, sample_hybrid, 3)
 
 
 @pytest.mark.parametrize("study", [EXPERIMENT.full, EXPERIMENT.quick, TINY])
 def test_settings_have_names_of_their_own_and_travel_as_json(study: Study) -> None:
-    names = [setting["name"] for setting in study.settings]
-    assert len(set(names)) == len(names)
-    assert json.loads(json.dumps(study.settings))
-    used = {p.setting for item in study.items for line in item.lines for p in line.points}
-    assert used == set(names)
+    settings_are_named_and_used(study)
 
 
 def test_every_point_and_statement_is_measured(samples: Samples) -> None:
-    for item in TINY.items:
-        assert all((p.setting, p.key) in samples for line in item.lines for p in line.points)
-        assert all(
-            judge_statement(item, text, samples).margins.size == 1 for text in item.statements
-        )
+    all_is_measured(TINY, samples)
 
 
 def test_what_cannot_fail_holds(samples: Samples) -> None:

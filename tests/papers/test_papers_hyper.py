@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
+from studies import samples_of
 
 from fanplan.papers.experiment import Samples, judge_statement
 from fanplan.papers.hyper import EXPERIMENT
@@ -18,12 +17,7 @@ CELLS = [(metric, way, *row) for metric, way in PUBLISHED for row in ROWS]
 
 @pytest.fixture(scope="module")
 def samples() -> Samples:
-    found: dict[tuple[str, str], list[float]] = {}
-    for setting in json.loads(json.dumps(hyper_settings())):
-        for seed in range(RUNS):
-            for key, value in sample_hyper(setting, seed).items():
-                found.setdefault((setting["name"], key), []).append(value)
-    return {key: np.array(values) for key, values in found.items()}
+    return samples_of(hyper_settings(), sample_hyper, *range(RUNS))
 
 
 def distance(published: float, values: np.ndarray) -> float:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
+from studies import samples_of
 
 from fanplan.papers.experiment import Samples, item_rows, judge_statement
 from fanplan.papers.matchmaker import EXPERIMENT, matchmaker_study
@@ -29,12 +28,8 @@ LAWS = (MIDDLE, f"{MIDDLE}, rounded down")
 
 @pytest.fixture(scope="module")
 def samples() -> Samples:
-    found: dict[tuple[str, str], list[float]] = {}
-    for setting in json.loads(json.dumps(STUDY.settings)):
-        for seed in range(0 if "events" in setting else RUNS):
-            for key, value in sample_matchmaker(setting, seed).items():
-                found.setdefault((setting["name"], key), []).append(value)
-    return {key: np.array(values) for key, values in found.items()}
+    settings = [setting for setting in STUDY.settings if "events" not in setting]
+    return samples_of(settings, sample_matchmaker, *range(RUNS))
 
 
 def test_worked_examples_are_as_published(samples: Samples) -> None:
