@@ -90,7 +90,7 @@ class BrokersParams(RangedParams):
     classes: int = option(4, "number of classes, each a topic", at_least=1)
     attributes: int = option(4, "attributes beside the class", at_least=1, at_most=16)
     bias: float = option(
-        0.75, "chance that a broker prefers a client's class", at_least=0, at_most=1
+        0.75, "chance that a client's broker prefers its class", at_least=0, at_most=1
     )
     centre_sd: float = option(3.0, "standard deviation of centres around their mean", at_least=0)
     broker_sd: float = option(

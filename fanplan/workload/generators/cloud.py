@@ -44,7 +44,7 @@ class CloudParams(GeneratorParams):
     hosts: int = option(48, "hosts at a leaf switch", at_least=1)
     planes: int = option(4, "spine switches of a pod", at_least=1)
     cores: int = option(12, "core switches of a plane", at_least=1)
-    machines: int = option(20, "mimit on the machines of a host", at_least=1)
+    machines: int = option(20, "limit on the machines of a host", at_least=1)
     tenants: int = option(3_000, "number of tenants", at_least=1)
     groups: int = option(1_000_000, "number of groups, each a topic", at_least=1)
     large: float = option(
