@@ -62,7 +62,7 @@ class OptionsParams(GeneratorParams):
     activity_sigma: float = option(0.8, "log-normal sigma of users' activity; 0: equal", at_least=0)
     burst_sigma: float = option(1.0, "log-normal sigma of an underlying's day; 0: none", at_least=0)
     day: int = option(0, "number of the day to draw, from 0", at_least=0)
-    moved: float = option(0.05, "share of interest that moves overnight", at_least=0, at_most=1)
+    moved: float = option(0.05, "share of interest that changes overnight", at_least=0, at_most=1)
 
     def relations(self) -> Iterator[Problem]:
         if self.symbols < 24 * self.underlyings:
