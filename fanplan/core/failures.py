@@ -116,6 +116,6 @@ def spark_failed(error: BaseException) -> MachineError | None:
 
 
 def spark_gone() -> MachineError:
-    what = "a process of its ended, or can no longer be reached"
-    remedy = "Perhaps it was killed because memory ran out. Run it again"
+    what = "a process of its ended, or cannot be reached any more"
+    remedy = "Was it killed, for want of memory perhaps? Run it again"
     return MachineError(Problem("Spark", what, remedy))

@@ -177,7 +177,7 @@ def test_failures_of_spark_and_of_the_machine_are_told_in_our_words() -> None:
         raising(SparkError("COLUMN_NOT_FOUND\nand so on"))()
     with pytest.raises(MachineError, match="No space left"):
         raising(SparkError("java.io.IOException: No space left on device"))()
-    with pytest.raises(MachineError, match="can no longer be reached"):
+    with pytest.raises(MachineError, match="cannot be reached any more"):
         raising(Wordless())()
     with pytest.raises(InputError, match="Check the path"):
         raising(FileNotFoundError(2, "gone", "plan.json"))()
