@@ -526,9 +526,6 @@ def allocation_runs(
         found[f"{method}, our tree"] = (made.allocation.brokers, made.ledger.link_messages, spent)
     few, most = allocated["best"], allocated["cram"].brokers
     for tree, link in (("", overlap_tree), (", our tree", ours)):
-        if load == "estimate":
-            found[f"best, CRAM's brokers{tree}"] = found[f"best{tree}"]
-            continue
         made, seconds = in_processor_time(
             partial(with_fewest_messages, problem, few, params, seed, most, link)
         )
