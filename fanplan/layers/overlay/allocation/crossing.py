@@ -54,8 +54,8 @@ ROUNDS = 200
 """Temperatures of a tree; ``stop`` is asked at each."""
 HOT, COLD = 2.0, 0.2
 """First and last temperature, in mean rates of a route; each tree starts cooler than the last."""
-STAR_HOT, STAR_MORE = 8.0, 4.0
-"""First temperature of a star, and its moves for 1 of another tree: it decides more."""
+STAR_HOT, STAR_MORE = 30.0, 4.0
+"""First temperature of a star, where rates may differ much; and its moves for 1 of another tree."""
 
 
 class Site(NamedTuple):
