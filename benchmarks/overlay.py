@@ -514,6 +514,7 @@ def allocation_runs(
     params, found, allocated = AllocationParams(load=load), {}, {}
     for method in (*get_args(Ranking), "cram", "best"):
         made, seconds = in_processor_time(lambda m=method: made_by(m, problem, params, seed))  # type: ignore[misc]
+        tell_busiest(method, made)
         found[method] = (made.allocation.brokers, made.ledger.link_messages, seconds)
         allocated[method] = made.allocation
     # Peers have the tree that their authors give them; then CRAM and ours have our tree.
