@@ -514,6 +514,7 @@ def allocation_runs(
     params, found, allocated = AllocationParams(load=load), {}, {}
     for method in (*get_args(Ranking), "cram", "best"):
         made, seconds = in_processor_time(lambda m=method: made_by(m, problem, params, seed))  # type: ignore[misc]
+        tell_busiest(method, made)
         found[method] = (made.allocation.brokers, made.ledger.link_messages, seconds)
         allocated[method] = made.allocation
     # Peers have the tree that their authors give them; then CRAM and ours have our tree.
@@ -522,22 +523,32 @@ def allocation_runs(
         made, seconds = in_processor_time(
             lambda m=method: with_cut(problem, allocated[m], ours, params)  # type: ignore[misc]
         )
+        tell_busiest(f"{method}, our tree", made)
         spent = found[method][2] + seconds
         found[f"{method}, our tree"] = (made.allocation.brokers, made.ledger.link_messages, spent)
     few, most = allocated["best"], allocated["cram"].brokers
     for tree, link in (("", overlap_tree), (", our tree", ours)):
-        if load == "estimate":
-            found[f"best, CRAM's brokers{tree}"] = found[f"best{tree}"]
-            continue
         made, seconds = in_processor_time(
             partial(with_fewest_messages, problem, few, params, seed, most, link)
         )
+        tell_busiest(f"best, CRAM's brokers{tree}", made)
         spent = found["best"][2] + seconds
         row = made.allocation.brokers, made.ledger.link_messages, spent
         found[f"best, CRAM's brokers{tree}"] = row
     bound, seconds = in_processor_time(lambda: fewest_brokers(problem, params))
     found["bound"] = (bound, np.nan, seconds)
     return found
+
+
+def tell_busiest(method: str, made: Deployed) -> None:
+    """What the tree asks of single brokers: the room of allocation is for their clients alone."""
+    links = np.bincount(made.trees.links.ravel()).max(initial=0)
+    times = (made.processing / made.overlay.capacity).max()
+    print(
+        f"  {method}: one broker has {links} links, one processes {times:.2f} times its capacity; "
+        f"{len(made.overloaded)} process more than their capacity",
+        flush=True,
+    )
 
 
 def allocation(options: argparse.Namespace) -> None:

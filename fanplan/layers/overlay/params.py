@@ -247,8 +247,6 @@ class AllocateParams(OverlayParams):
         if self.ranking != "best":
             what = f"the ranking {self.ranking} does not look at messages"
             yield Problem("fewest", what, "Use the ranking best")
-        if self.load != "exact":
-            yield Problem("fewest", "messages go with exact load", "Leave out the load")
         if self.trees > 1 or self.start:
             what = "clients are moved on one tree, and afresh"
             yield Problem("fewest", what, "Leave out trees, or the plan to start from")

@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from test_allocation import fewest_by_trying, plain_exact, problem_of, require_sound
+import scipy.sparse
+from test_allocation import (
+    fewest_by_trying,
+    plain_estimate,
+    plain_exact,
+    problem_of,
+    require_sound,
+)
 
 from fanplan.core.arrays import NONE, Ints
 from fanplan.core.stop import never
@@ -32,18 +39,24 @@ from fanplan.layers.overlay.allocation.anneal import (
 from fanplan.layers.overlay.allocation.best import CLOSE, best_allocation, placed
 from fanplan.layers.overlay.allocation.cram import cram_allocation
 from fanplan.layers.overlay.allocation.crossing import (
+    Site,
     crossed_by,
     fewer_messages,
+    may_leave,
     more_crossings,
+    move_on_tree,
     shift,
     spread,
+    star_of,
 )
 from fanplan.layers.overlay.allocation.phases import Deployed, deployed, routes_between
 from fanplan.layers.overlay.published.similar import overlap_tree
 from fanplan.network.brokers import ClientProblem
 from fanplan.network.carried import overlay_ledger
+from fanplan.network.trees import hang
 
 EXACT = AllocationParams(lcf=1.0, load="exact")
+ESTIMATE = AllocationParams(lcf=1.0, load="estimate")
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -160,15 +173,20 @@ def linked_by(problem: ClientProblem, found: Allocation) -> Deployed:
     return deployed(problem, found, overlap_tree)
 
 
+BY_LOAD = pytest.mark.parametrize("params", [EXACT, ESTIMATE], ids=["exact", "estimate"])
+
+
+@BY_LOAD
 @pytest.mark.parametrize("seed", range(6))
-def test_messages_follow_moves_on_a_tree(seed: int) -> None:
+def test_messages_and_loads_follow_moves_on_a_tree(seed: int, params: AllocationParams) -> None:
     problem = problem_of(10, 40, seed, circles=2)
-    made = linked_by(problem, cram_allocation(problem, "ios", EXACT))
+    made = linked_by(problem, cram_allocation(problem, "ios", params))
     used = np.sort(made.allocation.used)
-    placing = placed(placing_of(problem, EXACT), made.allocation.broker)
+    placing = placed(placing_of(problem, params), made.allocation.broker)
     nobody = np.full(50, NONE, np.int32)
     packing = packing_of(placing, problem.cost, used, nobody, seed)
-    tree = crossed_by(placing.clients, packing, made, used)
+    site = Site(used, hang(made.trees.links, 0, len(used)), 0.0)
+    tree = crossed_by(placing.clients, packing, site, made.allocation.broker)
     random, clients = np.random.default_rng(seed), placing.clients
     for _ in range(40):
         client, new = int(random.choice(packing.movable)), int(random.integers(len(packing.room)))
@@ -177,8 +195,13 @@ def test_messages_follow_moves_on_a_tree(seed: int) -> None:
         shift(clients, packing, tree, client, new)
         after = messages_on(problem, made, packing.brokers[packing.home])
         assert change * problem.seconds == pytest.approx(after - before)
-    home = packing.brokers[packing.home]
-    assert packing.load == pytest.approx(plain_exact(problem, home)[packing.brokers])
+        load = plain_load(problem, params, packing.brokers[packing.home])
+        assert packing.load == pytest.approx(load[packing.brokers])
+
+
+def plain_load(problem: ClientProblem, params: AllocationParams, home: np.ndarray) -> np.ndarray:
+    """By the rule that counts, without sums that are kept."""
+    return (plain_exact if params.load == "exact" else plain_estimate)(problem, home)
 
 
 def messages_on(problem: ClientProblem, made: Deployed, home: np.ndarray) -> float:
@@ -189,37 +212,83 @@ def messages_on(problem: ClientProblem, made: Deployed, home: np.ndarray) -> flo
     return overlay_ledger(made.trees.links, 1.0, routes).link_messages
 
 
+@BY_LOAD
 @pytest.mark.parametrize("seed", range(6))
-def test_fewer_messages_with_no_more_brokers(seed: int) -> None:
+def test_tries_keep_loads_and_room(seed: int, params: AllocationParams) -> None:
+    """Tens of thousands of moves and swaps, far too hot, and a recount after each part of them."""
+    problem = problem_of(12, 40, seed, capacity=22.0)
+    start = cram_allocation(problem, "ios", params)
+    placing = placed(placing_of(problem, params), start.broker)
+    site = star_of(np.sort(start.used), 0.0)
+    packing = packing_of(placing, problem.cost, site.used, np.full(52, NONE, np.int32), seed)
+    tree = crossed_by(placing.clients, packing, site, start.broker)
+    for _ in range(20):
+        move_on_tree(placing.clients, packing, tree, 5.0, 2_000)
+        # Who is too big for a broker has no home in the packing.
+        home = np.where(packing.home == NONE, start.broker, packing.brokers[packing.home])
+        load = plain_load(problem, params, home)[packing.brokers]
+        assert packing.load == pytest.approx(load)
+        assert (load <= packing.room * (1 + 1e-9)).all()
+    assert (home != start.broker).mean() > 0.3
+    at = np.zeros_like(packing.counts)
+    packed = packing.home[packing.owner] != NONE
+    pairs = packing.home[packing.owner][packed], placing.clients.routes[packed]
+    np.add.at(at, pairs, 1)
+    assert np.array_equal(packing.counts, at)
+    # Of a star, who is at or below a broker is who is at it.
+    assert np.array_equal(tree.below[: len(at)], at)
+
+
+def test_a_publisher_stays_where_its_listeners_need_it() -> None:
+    """By the estimate; elsewhere it would have room, and no more messages would cross links."""
+    problem = replace(problem_of(1, 4, 0, brokers=2), capacity=np.full(2, 5.0))
+    wants = np.ones((1, 4))
+    problem = replace(problem, interest=scipy.sparse.csr_array(wants), rates=np.array([5.0]))
+    home = np.zeros(5, np.int32)
+    assert plain_estimate(problem, home).tolist() == [5.0, 0.0]
+    placing = placed(placing_of(problem, ESTIMATE), home)
+    site = star_of(np.arange(2), 0.0)
+    packing = packing_of(placing, problem.cost, site.used, np.full(5, NONE, np.int32), 0)
+    assert not may_leave(placing.clients, packing, 0)
+    assert may_leave(placing.clients, packing, 1)
+
+
+@BY_LOAD
+@pytest.mark.parametrize("seed", range(6))
+def test_fewer_messages_with_no_more_brokers(seed: int, params: AllocationParams) -> None:
     problem = problem_of(12, 40, seed, circles=3)
-    few = best_allocation(problem, EXACT, seed, never)
-    most = cram_allocation(problem, "ios", EXACT).brokers
-    found = spread(problem, EXACT, few, most, seed, never)
-    require_sound(problem, EXACT, found)
+    few = best_allocation(problem, params, seed, never)
+    most = cram_allocation(problem, "ios", params).brokers
+    found = spread(problem, params, few, most, seed, never)
+    require_sound(problem, params, found)
     assert found.brokers <= max(most, few.brokers)
     assert found.exact.sum() <= few.exact.sum() * (1 + 1e-9)
     before = linked_by(problem, found)
     after = fewer_messages(
-        problem, before, lambda _, other: linked_by(problem, other), EXACT, seed, never
+        problem, before, lambda _, other: linked_by(problem, other), params, seed, never
     )
-    require_sound(problem, EXACT, after.allocation)
+    require_sound(problem, params, after.allocation)
     assert after.allocation.brokers <= before.allocation.brokers
     assert after.ledger.link_messages <= before.ledger.link_messages
 
 
+@BY_LOAD
 @pytest.mark.parametrize("seed", range(6))
-def test_as_few_messages_as_trying_all_homes_finds(seed: int) -> None:
+def test_as_few_messages_as_trying_all_homes_finds(seed: int, params: AllocationParams) -> None:
     """Two linked brokers: whatever the tree, it is the same one."""
     problem = problem_of(2, 6, seed, brokers=2, capacity=9.0)
-    start = best_allocation(problem, EXACT, seed, never)
+    if params is ESTIMATE:
+        problem = replace(problem, capacity=np.full(2, 14.0))
+    start = best_allocation(problem, params, seed, never)
     after = fewer_messages(
-        problem, linked_by(problem, start), lambda _, x: linked_by(problem, x), EXACT, seed, never
+        problem, linked_by(problem, start), lambda _, x: linked_by(problem, x), params, seed, never
     )
     least = np.inf
     for home in product(range(2), repeat=8):
-        load = plain_exact(problem, np.array(home))
-        if (load <= EXACT.room(problem) * (1 + 1e-9)).all():
+        where = np.array(home)
+        if (plain_load(problem, params, where) <= params.room(problem) * (1 + 1e-9)).all():
             # Each message is processed once, and once more if it crosses the link.
-            least = min(least, load.sum() * problem.seconds - problem.routes.messages.sum())
+            processed = plain_exact(problem, where).sum() * problem.seconds
+            least = min(least, processed - problem.routes.messages.sum())
     if least < np.inf:
         assert after.ledger.link_messages == pytest.approx(least)

@@ -16,7 +16,7 @@ import scipy.sparse
 from fanplan.core.arrays import NONE, Floats, Ints, Longs, Position
 from fanplan.core.kernels import bare, compiled
 from fanplan.core.stop import Stop
-from fanplan.layers.overlay.allocation.allocation import Placing
+from fanplan.layers.overlay.allocation.allocation import Placing, counted_load
 from fanplan.layers.overlay.allocation.loads import Clients
 
 TRIES = 1_000
@@ -65,7 +65,8 @@ class Packing(NamedTuple):
     is the client of each place in the lists of routes. Who has a ``host`` goes where that goes, and
     has no home here. ``own`` is what a client adds besides its routes. ``counts`` are clients by
     broker and route. The clients of a broker are a ring: one ``first`` there, with the one
-    ``after`` and ``before`` each. ``random`` is the last random number.
+    ``after`` and ``before`` each. ``random`` is the last random number. ``load`` is by the
+    exact rule if ``exact``, else by the estimate.
     """
 
     movable: Longs
@@ -82,6 +83,7 @@ class Packing(NamedTuple):
     after: Ints
     before: Ints
     random: np.ndarray
+    exact: bool
 
 
 class Terms(NamedTuple):
@@ -124,7 +126,7 @@ def annealed(
 def packing_of(p: Placing, cost: Floats, used: Longs, host: Ints, seed: int) -> Packing:
     """Clients and brokers as they are, but for those that are too much for their broker."""
     state, clients = p.state, p.clients
-    holds = (state.exact <= p.room * (1 + 1e-9)) & (p.room > 0)
+    holds = (counted_load(p) <= p.room * (1 + 1e-9)) & (p.room > 0)
     brokers = used[holds[used]]
     number = np.full(len(p.room), NONE, np.int32)
     number[brokers] = np.arange(len(brokers))
@@ -149,8 +151,11 @@ def packing_of(p: Placing, cost: Floats, used: Longs, host: Ints, seed: int) -> 
         ring,
         ring.copy(),
         np.random.default_rng((seed, 4)).integers(1, 2**63, 1, dtype=np.uint64),
+        p.exact,
     )
     enter_all(clients, packing)
+    if not p.exact:
+        packing.load[:] = state.estimate[brokers]
     return packing
 
 
@@ -307,6 +312,19 @@ def added(c: Clients, k: Packing, client: int, broker: int, beside: int, most: f
             if total > most:
                 return np.inf
     return total
+
+
+@bare
+def needed(c: Clients, k: Packing, client: int, broker: int, beside: int, most: float) -> float:
+    """What a client adds to a broker by the rule that counts: by the estimate, its impact less what
+    is published and wanted there (Eq. 6.2)."""
+    if k.exact:
+        return added(c, k, client, broker, beside, most)
+    load: float = c.impact[client]
+    for i in range(c.near_starts[client], c.near_starts[client + 1]):
+        if k.home[c.near[i]] == broker:
+            load -= c.shared[i]
+    return load
 
 
 @bare

@@ -2,7 +2,8 @@
 
 A message crosses a link if somebody who has its route is on either side: its publisher counts as
 much as its subscribers. So it is enough to know how many have a route below each broker of the
-tree. No broker gets more than it has room for. Moves and a new tree take turns.
+tree. No broker gets more than it has room for. Moves and a new tree take turns. By the estimate the
+first moves are on a star about a hub that is no broker: what crosses its links are copies.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from fanplan.core.stop import Stop
 from fanplan.layers.overlay.allocation.allocation import (
     Allocation,
     AllocationParams,
+    Placing,
     finished,
     largest_first,
     placing_of,
@@ -28,18 +30,18 @@ from fanplan.layers.overlay.allocation.anneal import (
     LEAST_LOAD,
     SWAPS,
     Packing,
-    added,
     annealed,
     chance,
     enter,
     leave,
+    needed,
     packing_of,
     proposed,
 )
 from fanplan.layers.overlay.allocation.best import placed, settled
 from fanplan.layers.overlay.allocation.loads import Clients
 from fanplan.layers.overlay.allocation.phases import Deployed, Made
-from fanplan.network.brokers import ClientProblem
+from fanplan.network.brokers import ClientProblem, Rooted
 from fanplan.network.trees import hang
 
 TURNS = 4
@@ -52,6 +54,17 @@ ROUNDS = 200
 """Temperatures of a tree; ``stop`` is asked at each."""
 HOT, COLD = 2.0, 0.2
 """First and last temperature, in mean rates of a route; each tree starts cooler than the last."""
+STAR_HOT, STAR_MORE = 30.0, 4.0
+"""First temperature of a star, where rates may differ much; and its moves for 1 of another tree."""
+
+
+class Site(NamedTuple):
+    """Brokers, ascending, and a tree of them; further nodes of it are no brokers. ``messages`` on
+    links are what is told while clients move."""
+
+    used: Longs
+    tree: Rooted
+    messages: float
 
 
 class Crossed(NamedTuple):
@@ -78,14 +91,26 @@ def spread(
 
     As it was if nothing better is found.
     """
-    empty, stack = placing_of(problem, params), largest_first(problem)
+    stack = largest_first(problem)
     free = stack[~np.isin(stack, found.used)][: max(brokers - found.brokers, 0)]
     used = np.concatenate((found.used, free))
-    home = annealed(placed(empty, found.broker), problem.cost, used, seed, stop, LEAST_LOAD)
-    start = settled(problem, placed(empty, home))
+    p = placed(placing_of(problem, params), found.broker)
+    if p.exact:
+        home = annealed(p, problem.cost, used, seed, stop, LEAST_LOAD)
+    else:
+        copies = float(found.exact.sum() * problem.seconds)
+        home = moved_on(p, star_of(np.sort(used), copies), STAR_HOT, STAR_MORE, seed, stop)
+    start = settled(problem, placed(p, home))
     other = finished(problem, start.placing, start.used)
     better = other.brokers <= len(used) and other.exact.sum() < found.exact.sum()
     return other if better else found
+
+
+def star_of(used: Longs, messages: float) -> Site:
+    """All brokers at a hub that is none of them."""
+    hub = len(used)
+    links = np.column_stack((np.arange(hub), np.full(hub, hub)))
+    return Site(used, hang(links, hub, hub + 1), messages)
 
 
 def fewer_messages(
@@ -115,43 +140,51 @@ def rehomed(
     seed: int,
     stop: Stop,
 ) -> Allocation:
-    """Clients where fewer messages cross links of the tree; as they are if there are too many.
+    """Clients where fewer messages cross links of the tree."""
+    used, p = np.sort(made.allocation.used), placing_of(problem, params)
+    tree = hang(made.trees.links, 0, len(used))
+    site = Site(used, tree, made.ledger.link_messages)
+    home = moved_on(placed(p, made.allocation.broker), site, hot, 1.0, seed, stop)
+    return finished(problem, placed(p, home), made.allocation.used)
+
+
+def moved_on(p: Placing, site: Site, hot: float, more: float, seed: int, stop: Stop) -> Ints:
+    """Where clients are in the end, with ``more`` times the moves; as they were if they are many.
 
     O(tries · routes of a client · links between two brokers); memory brokers used × routes.
     """
-    used, home = np.sort(made.allocation.used), made.allocation.broker
-    p = placed(placing_of(problem, params), home)
-    clients = p.clients
-    if len(used) * len(clients.rate) > CELLS or len(home) > LARGE:
-        return made.allocation
+    home, clients = p.state.broker, p.clients
+    if len(site.used) * len(clients.rate) > CELLS or len(home) > LARGE:
+        return home
     nobody = np.full(len(home), NONE, np.int32)
-    packing = packing_of(p, np.ones(len(p.room)), used, nobody, seed)
-    crossed = crossed_by(clients, packing, made, used)
+    packing = packing_of(p, np.ones(len(p.room)), site.used, nobody, seed)
+    crossed = crossed_by(clients, packing, site, home)
     each = max(len(clients.routes) / len(home), 1.0)
-    tries = int(min(TRIES * len(packing.movable) * len(packing.brokers), WORK / each) / ROUNDS)
+    pairs = len(packing.movable) * len(packing.brokers)
+    tries = int(min(TRIES * pairs, WORK / each) * more / ROUNDS)
     mean = float(clients.rate.mean()) if len(clients.rate) else 0.0
     for turn in range(ROUNDS):
-        if stop(made.ledger.link_messages):
+        if stop(site.messages):
             break
         heat = mean * hot * (COLD / hot) ** (turn / ROUNDS)
         move_on_tree(clients, packing, crossed, heat, tries)
     found = np.append(packing.brokers, NONE)[packing.home].astype(np.int32)
-    again = placed(p, np.where(found == NONE, home, found))
-    return finished(problem, again, made.allocation.used)
+    return np.where(found == NONE, home, found)
 
 
-def crossed_by(clients: Clients, k: Packing, made: Deployed, used: Longs) -> Crossed:
+def crossed_by(clients: Clients, k: Packing, site: Site, home: Ints) -> Crossed:
     """The tree with the brokers of a packing first, then those where nobody may move."""
-    tree = hang(made.trees.links, 0, len(used))
+    used, tree, _ = site
+    size = len(tree.order)
+    node = np.arange(size, dtype=np.int32)
     order = np.concatenate((k.brokers, np.setdiff1d(used, k.brokers)))
-    node = np.empty(len(used), np.int32)
     node[np.searchsorted(used, order)] = np.arange(len(used))
-    parent, depth = np.full(len(used), NONE, np.int32), np.empty(len(used), np.int32)
+    parent, depth = np.full(size, NONE, np.int32), np.empty(size, np.int32)
     parent[node[tree.order[1:]]] = node[tree.parent[tree.order[1:]]]
     depth[node] = tree.depth
-    below = np.zeros((len(used), len(clients.rate)), np.int16)
-    home = node[np.searchsorted(used, made.allocation.broker)]
-    np.add.at(below, (home[k.owner], clients.routes), 1)
+    below = np.zeros((size, len(clients.rate)), np.int16)
+    at = node[np.searchsorted(used, home)]
+    np.add.at(below, (at[k.owner], clients.routes), 1)
     for broker in node[tree.order[:0:-1]]:
         below[parent[broker]] += below[broker]
     total = np.bincount(clients.routes, minlength=len(clients.rate)).astype(np.int32)
@@ -169,7 +202,7 @@ def move_on_tree(c: Clients, k: Packing, tree: Crossed, heat: float, tries: int)
         partner = k.first[new]
         if partner == NONE or chance(k) >= SWAPS:
             left = k.room[new] * (1 + 1e-9) - k.load[new]
-            fits = added(c, k, client, new, 0, left) <= left
+            fits = needed(c, k, client, new, 0, left) <= left and may_leave(c, k, client)
             if fits and more_crossings(c, k, tree, client, new) <= loss:
                 shift(c, k, tree, client, new)
             continue
@@ -177,6 +210,13 @@ def move_on_tree(c: Clients, k: Packing, tree: Crossed, heat: float, tries: int)
         k.first[new] = k.after[partner]
         if partner != other:
             swap_on_tree(c, k, tree, client, partner, loss)
+
+
+@bare
+def may_leave(c: Clients, k: Packing, client: int) -> bool:
+    """By the estimate a broker may be fuller without a publisher that many there listen to."""
+    old = k.home[client]
+    return k.exact or k.load[old] - needed(c, k, client, old, 1, np.inf) <= k.room[old] * (1 + 1e-9)
 
 
 @bare
@@ -219,9 +259,9 @@ def more_crossings(c: Clients, k: Packing, tree: Crossed, client: int, new: int)
 def shift(c: Clients, k: Packing, tree: Crossed, client: int, new: int) -> None:
     """A client moves: its ring, loads, and who is below the brokers on the way."""
     old = k.home[client]
-    k.load[old] -= added(c, k, client, old, 1, np.inf)
+    k.load[old] -= needed(c, k, client, old, 1, np.inf)
     leave(c, k, client, old)
-    k.load[new] += added(c, k, client, new, 0, np.inf)
+    k.load[new] += needed(c, k, client, new, 0, np.inf)
     enter(c, k, client, new)
     here, there = old, new
     while here != there:
