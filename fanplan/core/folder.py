@@ -74,15 +74,18 @@ def claimed(folder: Path | None, kind: Kind, replace: bool = False) -> Iterator[
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """No other run may write what has this name; the folders above are made if need be."""
+def locked(path: Path, waits: Callable[[str], None] | None = None) -> Iterator[None]:
+    """No other run may write what has this name; the folders above are made if need be.
+
+    If another one does, it is an error, or ``waits`` is told and this run waits.
+    """
     with ExitStack() as stack:
         try:
             for above in reversed(path.parents):
                 if not os.path.lexists(above):
                     above.mkdir(exist_ok=True)
                     stack.callback(_remove_empty, above)
-            lock = Lock(path)
+            lock = Lock(path, waits)
         except OSError as error:
             raise unwritable(path, error) from error
         stack.callback(lock.release)
