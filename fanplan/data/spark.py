@@ -71,7 +71,7 @@ appender.stderr.type = Console
 appender.stderr.name = stderr
 appender.stderr.target = SYSTEM_ERR
 appender.stderr.layout.type = PatternLayout
-appender.stderr.layout.pattern = spark %p: %m%n%ex{short}
+appender.stderr.layout.pattern = spark %p: %m%n%ex{none}
 # PySpark would raise the level to this logger's own, and say so.
 logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
 logger.gateway.level = fatal
