@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fanplan.core.errors import FanplanError, InputError, MachineError, Problem
-from fanplan.core.failures import of_system
+from fanplan.core.failures import FULL, of_system
 from fanplan.core.lock import Lock
 
 
@@ -305,7 +305,7 @@ def require_room(folder: Path, size: int) -> None:
     free = shutil.disk_usage(place_of(folder)).free
     if free < size:
         what = f"{in_bytes(free)} are free there, but about {in_bytes(size)} are needed"
-        raise MachineError(Problem(str(folder), what, "Free some, or name a folder elsewhere"))
+        raise MachineError(Problem(str(folder), what, FULL))
 
 
 def place_of(folder: Path) -> Path:

@@ -16,6 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pyarrow.parquet as pq
 import pytest
@@ -295,6 +296,16 @@ def test_a_stage_that_another_run_works_with_is_not_replaced(
     later = Counted(spark)
     Derived(lambda: spark, tmp_path, quiet()).stage(NUMBERS, "second", lambda _: later())
     assert later.calls == 1
+
+
+def test_a_dataset_that_cannot_be_written_is_told_as_such(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer named a file that nobody knows, and asked for another folder to write in."""
+    write_dataset(tmp_path, NEWS)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(InputError, match="cannot be written, and is to keep the further stage num"):
+        Derived(MagicMock(), tmp_path, quiet()).stage(NUMBERS, "", MagicMock())
 
 
 def test_a_dataset_that_was_ingested_anew_meanwhile_gets_no_stage(

@@ -6,6 +6,7 @@ place, without them.
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -94,6 +95,7 @@ class Derived:
     ) -> None:
         """Make a stage when no other run makes one, unless that was this one."""
         path, others = self.dataset / table.name, list[str]()
+        self._require_writable(table)
 
         def waits(other: str) -> None:
             told.note(f"comes after {other}")
@@ -111,6 +113,12 @@ class Derived:
             with self.scratch() as folder:
                 recover(path)
                 stages.write_stage(path, key, build(folder), table, dataset=self.manifest.seal)
+
+    def _require_writable(self, table: Table) -> None:
+        """Also where the lock is, which lies beside the dataset."""
+        if not all(os.access(folder, os.W_OK) for folder in (self.dataset, self.dataset.parent)):
+            what = f"cannot be written, and is to keep the further stage {table.name}"
+            raise InputError(Problem(str(self.dataset), what, "Copy it to where you may write"))
 
     def _require_same(self) -> None:
         """What was read of the dataset so far must be of the one that is there."""

@@ -145,7 +145,7 @@ def proved_bounds(problem: MeshProblem) -> tuple[int, int]:
     own = np.ceil(need - ROUNDING)
     hung = np.ceil(need.sum() - spared.sum() - ROUNDING)
     least = int(max(hung, np.ceil(own.sum() / 2), chained(problem)))
-    mean = np.ceil(2 * least / max(np.count_nonzero(need), 1))
+    mean = np.ceil(2 * least / (int(np.count_nonzero(need)) or 1))
     return least, int(max(own.max(initial=0), mean))
 
 
