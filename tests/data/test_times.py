@@ -142,8 +142,8 @@ def test_what_is_no_time_says_what_to_do(spark: SparkSession, tmp_path: Path) ->
     found = read(spark, tmp_path, Clock(unit="ms"))
     assert [row["time"] for row in found[:3]] == [1714550.4005, -0.001, 1714550400.0]
     (tmp_path / "publications.csv").write_text("topic,time\nt,1e30\n")
-    (found,) = read(spark, tmp_path, Clock(unit="ms"))
-    assert found["_reason"] == "time: more than 1e+11 seconds from 1970: 1e30"
+    (far,) = read(spark, tmp_path, Clock(unit="ms"))
+    assert far["_reason"] == "time: more than 1e+11 seconds from 1970: 1e30"
 
 
 def test_times_of_parquet_keep_their_zone(spark: SparkSession, tmp_path: Path) -> None:
