@@ -30,6 +30,8 @@ def with_crowded_hosts(
     problem: SwitchProblem, trees: Trees, carried: Carried, channels: int
 ) -> tuple[Trees, Carried]:
     """The trees, and channels of single hosts as far as tables and the number of channels go."""
+    if problem.copies.max(initial=1) == 1:
+        return trees, carried
     crowds = crowds_left(problem, trees, carried)
     chosen = hosts_that_fit(problem, trees, crowds, channels - len(trees.root))
     number = np.full(len(problem.fabric.hosts), NONE, np.int32)
