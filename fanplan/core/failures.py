@@ -117,5 +117,7 @@ def spark_failed(error: BaseException) -> MachineError | None:
 
 def spark_gone() -> MachineError:
     what = "a process of its ended, or cannot be reached any more"
-    remedy = "Was it killed, for want of memory perhaps? Run it again"
+    remedy = (
+        "Was it killed, for want of memory perhaps? Run it again, with more memory or less work"
+    )
     return MachineError(Problem("Spark", what, remedy))

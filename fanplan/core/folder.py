@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fanplan.core.errors import FanplanError, InputError, MachineError, Problem
-from fanplan.core.failures import of_system
+from fanplan.core.failures import FULL, of_system
 from fanplan.core.lock import Lock
 
 
@@ -74,15 +74,18 @@ def claimed(folder: Path | None, kind: Kind, replace: bool = False) -> Iterator[
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """No other run may write what has this name; the folders above are made if need be."""
+def locked(path: Path, waits: Callable[[str], None] | None = None) -> Iterator[None]:
+    """No other run may write what has this name; the folders above are made if need be.
+
+    If another one does, it is an error, or ``waits`` is told and this run waits.
+    """
     with ExitStack() as stack:
         try:
             for above in reversed(path.parents):
                 if not os.path.lexists(above):
                     above.mkdir(exist_ok=True)
                     stack.callback(_remove_empty, above)
-            lock = Lock(path)
+            lock = Lock(path, waits)
         except OSError as error:
             raise unwritable(path, error) from error
         stack.callback(lock.release)
@@ -302,7 +305,7 @@ def require_room(folder: Path, size: int) -> None:
     free = shutil.disk_usage(place_of(folder)).free
     if free < size:
         what = f"{in_bytes(free)} are free there, but about {in_bytes(size)} are needed"
-        raise MachineError(Problem(str(folder), what, "Free some, or name a folder elsewhere"))
+        raise MachineError(Problem(str(folder), what, FULL))
 
 
 def place_of(folder: Path) -> Path:

@@ -32,6 +32,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from fanplan.core.errors import InputError, MachineError, Problem
+from fanplan.core.folder import require_room
 from fanplan.core.owned import claim, release
 from fanplan.core.stop import Heard, Terminated, terminate
 from fanplan.core.version import PACKAGE
@@ -71,13 +72,16 @@ appender.stderr.type = Console
 appender.stderr.name = stderr
 appender.stderr.target = SYSTEM_ERR
 appender.stderr.layout.type = PatternLayout
-appender.stderr.layout.pattern = spark %p: %m%n%ex{short}
+appender.stderr.layout.pattern = spark %p: %m%n%ex{none}
 # PySpark would raise the level to this logger's own, and say so.
 logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
 logger.gateway.level = fatal
 logger.resources.name = org.apache.spark.scheduler.TaskSchedulerImpl
 logger.resources.level = warn
 """
+
+NEEDED = 16 << 20
+"""Bytes of temporary files at least. With less a library of the JVM prints its own stack trace."""
 
 
 # A short job is over before the work of the JVM's optimising compiler pays: it starts at ten times
@@ -171,6 +175,8 @@ def session(
         return _running.spark
     handlers, folder = _handlers(), jvm_ahead.begun_folder() or claim("spark")
     try:
+        if not remote:
+            require_room(folder, NEEDED)
         quick = is_small(rows) and not remote
         spark = _connect(remote, asked, folder) if remote else _start(master, asked, folder, quick)
         _on_signals({} if remote else dict.fromkeys(handlers, _interrupt))

@@ -268,7 +268,7 @@ def require_enactable(plan: StoredPlan, dataset: Path) -> None:
         what = "its groups come from cells, which no system can tell from a message's flow"
         raise InputError(Problem(str(plan.folder), what, "Plan groups without --cells"))
     if not (plan.has(OverlayRecord) or plan.has(GroupsRecord) or plan.has(ChannelsRecord)):
-        what = f"has nothing to enact: {', '.join(plan.record.layers)} move no message"
+        what = f"has nothing to enact: no messages are moved by {', '.join(plan.record.layers)}"
         raise InputError(Problem(str(plan.folder), what, "Name an overlay, groups or channels"))
 
 

@@ -58,7 +58,7 @@ def dataset_at(given: Any) -> Dataset:
     if isinstance(given, str | Path):
         folder = Path(given)
         if not (folder / DATASET.sign).is_file() and (folder / WORKLOAD.sign).is_file():
-            remedy = "Make a dataset of it first: fanplan.ingest(workload, out)"
+            remedy = "Make a dataset of it first: `fanplan ingest`, or fanplan.ingest in Python"
             raise InputError(Problem(str(folder), "is a workload, not a dataset", remedy))
         dataset = Dataset(folder)
         _ = dataset.manifest

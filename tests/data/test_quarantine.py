@@ -166,3 +166,12 @@ def test_without_any_subscription_nothing_goes_on(spark: SparkSession, tmp_path:
     with pytest.raises(InputError, match="1 of 1 rows cannot be used") as caught:
         fanplan.ingest(tmp_path, tmp_path / "d", lost_limit=1.0, engine=fanplan.Engine("local[2]"))
     assert "lost-limit" not in str(caught.value)
+
+
+def test_who_subscribes_to_what_is_no_pattern_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    """It would be kept as a pattern that waits for a topic, and nothing would ever match it."""
+    (tmp_path / "workload.toml").write_text('topic_syntax = "mqtt"\n[topics."home/#"]\n')
+    (tmp_path / "subscriptions.csv").write_text("subscriber,topic\nann,home/#/temperature\n")
+    with pytest.raises(InputError, match="topic: has # before the end") as caught:
+        fanplan.ingest(tmp_path, tmp_path / "d", engine=fanplan.Engine("local[2]"))
+    assert "home/#/temperature" in str(caught.value)

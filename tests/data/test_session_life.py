@@ -47,6 +47,18 @@ except KeyboardInterrupt:
     print("interrupted")
 """
 
+FULL = """
+import shutil
+from fanplan.core.errors import MachineError
+from fanplan.data import spark as sparks
+
+shutil.disk_usage = lambda _: shutil._ntuple_diskusage(1, 1, 1 << 17)
+try:
+    sparks.session("local[1]")
+except MachineError as error:
+    print(error)
+"""
+
 
 def start(code: str, folder: Path, out: Path) -> subprocess.Popen[str]:
     """Run code in an interpreter of its own, with temporary files in ``out``."""
@@ -94,3 +106,13 @@ def await_file(file: Path, process: subprocess.Popen[str], seconds: float = 120)
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.1)
+
+
+def test_temporary_files_without_room_are_told_before_a_library_of_the_jvm_fails(
+    tmp_path: Path,
+) -> None:
+    current, temporary = folders(tmp_path)
+    out, err = start(FULL, current, temporary).communicate(timeout=180)
+    assert "131 KB are free there, but about 16.8 MB are needed" in out, err
+    assert "(TMPDIR for temporary files)" in out
+    assert (err, list(temporary.iterdir())) == ("", [])

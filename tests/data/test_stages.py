@@ -6,23 +6,28 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pyarrow.parquet as pq
 import pytest
+from datasets import Flow, World, write_dataset, write_manifest
 from pyspark.sql import DataFrame, SparkSession
 
 from fanplan.core.errors import InputError, StageError
-from fanplan.core.progress import quiet
+from fanplan.core.progress import Quiet, quiet
 from fanplan.core.tables import Column, Table
 from fanplan.data.ingest.code import code_key, sources_key
+from fanplan.data.ingest.derived import Derived
 from fanplan.data.ingest.store import Stage, StageStore
 from fanplan.data.read.formats import KIND_ENDS
 from fanplan.data.read.rows import quarantined
@@ -31,6 +36,7 @@ from fanplan.data.tables import QUARANTINE
 NUMBERS = Table("numbers", "", (Column("id", "long", ""),))
 FACTS = {"key": "k", "seconds": 1, "cover": "overlap", "grid": "exact", "exact": True}
 """The least that a manifest says."""
+NEWS = World((Flow(frozenset({0})),), subscribers=1)
 
 
 class Counted:
@@ -239,13 +245,88 @@ def test_one_run_at_a_time(tmp_path: Path) -> None:
     other()
 
 
+class Waiting(Quiet):
+    """Progress of a run that waits for another one: what it was told, and when."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+        self.waits = threading.Event()
+
+    def note(self, text: str) -> None:
+        self.told.append(text)
+        self.waits.set()
+
+    def reused(self) -> None:
+        self.told.append("reused")
+
+
+def in_the_middle(spark: SparkSession, dataset: Path, told: Waiting, params: str) -> Counted:
+    """Two runs that want a stage: the second one, with its params, comes while it is made."""
+    build = Counted(spark)
+    others: list[Future[None]] = []
+
+    def slowly(_scratch: Path) -> DataFrame:
+        second = Derived(lambda: spark, dataset, told)
+        others.append(pool.submit(second.stage, NUMBERS, params, lambda _: build()))
+        assert told.waits.wait(60)
+        return build()
+
+    with ThreadPoolExecutor() as pool:
+        Derived(lambda: spark, dataset, quiet()).stage(NUMBERS, "first", slowly)
+        others[0].result(60)
+    return build
+
+
+def test_of_two_runs_that_want_a_stage_one_makes_it(spark: SparkSession, tmp_path: Path) -> None:
+    """The second failed at once, though all that it had to do was to wait."""
+    write_dataset(tmp_path, NEWS)
+    second = Waiting()
+    assert in_the_middle(spark, tmp_path, second, "first").calls == 1
+    who = f"another run (process {os.getpid()} on {socket.gethostname()})"
+    assert second.told == [f"comes after {who}", "reused"]
+
+
+def test_a_stage_that_another_run_works_with_is_not_replaced(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """It would make its next stages from one of other options."""
+    write_dataset(tmp_path, NEWS)
+    with pytest.raises(InputError, match="works on it, and its numbers has other options"):
+        in_the_middle(spark, tmp_path, Waiting(), "second")
+    later = Counted(spark)
+    Derived(lambda: spark, tmp_path, quiet()).stage(NUMBERS, "second", lambda _: later())
+    assert later.calls == 1
+
+
+def test_a_dataset_that_cannot_be_written_is_told_as_such(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer named a file that nobody knows, and asked for another folder to write in."""
+    write_dataset(tmp_path, NEWS)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(InputError, match="cannot be written, and is to keep the further stage num"):
+        Derived(MagicMock(), tmp_path, quiet()).stage(NUMBERS, "", MagicMock())
+
+
+def test_a_dataset_that_was_ingested_anew_meanwhile_gets_no_stage(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    write_dataset(tmp_path, NEWS)
+    run_of_old = Derived(lambda: spark, tmp_path, quiet())
+    assert run_of_old.manifest
+    write_manifest(tmp_path, replace(NEWS, seconds=3.0))
+    with pytest.raises(InputError, match="was ingested anew while this run was at work"):
+        run_of_old.stage(NUMBERS, {}, lambda _: Counted(spark)())
+    assert not (tmp_path / "numbers").exists()
+
+
 KILLED = """
 import sys, time
 from pathlib import Path
 from fanplan.core.tables import Column, Table
 from fanplan.data.spark import session
 from fanplan.data.ingest.store import StageStore
-from fanplan.core.progress import quiet
+from fanplan.core.progress import Quiet, quiet
 
 out, sign = map(Path, sys.argv[1:])
 spark = session("local[1]", conf={"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"})

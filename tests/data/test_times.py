@@ -127,6 +127,7 @@ def test_what_is_no_time_says_what_to_do(spark: SparkSession, tmp_path: Path) ->
         "2024-05-01T12:00:00 CET": plain,
         "2024-05-01T12:00:00+2": plain,
         "12:00": plain,
+        "9999-12-31": "time: more than 1e+11 seconds from 1970",
         "01/05/2024 12:00:00": plain,
     }
     (tmp_path / "publications.csv").write_text(
@@ -136,10 +137,13 @@ def test_what_is_no_time_says_what_to_do(spark: SparkSession, tmp_path: Path) ->
         assert row["_reason"] == (reason and f"{reason}: {text}")
     # With a format nothing else is a time: 2024-05-01 could be in May or in January.
     found = read(spark, tmp_path, Clock("%d/%m/%Y %H:%M:%S"))
-    assert [row["time"] for row in found] == [None] * 9 + [1714564800.0]
+    assert [row["time"] for row in found] == [None] * 10 + [1714564800.0]
     assert found[0]["_reason"] == "time: not a time like %d/%m/%Y %H:%M:%S: 1714550400.5"
     found = read(spark, tmp_path, Clock(unit="ms"))
     assert [row["time"] for row in found[:3]] == [1714550.4005, -0.001, 1714550400.0]
+    (tmp_path / "publications.csv").write_text("topic,time\nt,1e30\n")
+    (far,) = read(spark, tmp_path, Clock(unit="ms"))
+    assert far["_reason"] == "time: more than 1e+11 seconds from 1970: 1e30"
 
 
 def test_times_of_parquet_keep_their_zone(spark: SparkSession, tmp_path: Path) -> None:

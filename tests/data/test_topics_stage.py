@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from meanings import pattern_matches
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
+from fanplan.data.ingest.points import mark_patterns
 from fanplan.data.ingest.regions import number_topics, topics_of_patterns
 from fanplan.workload.topics import TopicSyntax, problem_with_pattern
 
@@ -44,6 +46,19 @@ def test_every_pattern_finds_exactly_the_topics_it_matches(
     expected = {(p, n) for p, n in product(patterns, names) if pattern_matches(p, n, syntax)}
     assert len(pairs) == len(set(pairs))
     assert set(pairs) == expected
+
+
+@pytest.mark.parametrize(("syntax", "separator", "one", "rest"), CASES)
+def test_what_is_no_pattern_is_set_apart(
+    spark: SparkSession, syntax: TopicSyntax, separator: str, one: str, rest: str
+) -> None:
+    odd = ["a", "", one, rest, f"a{one}", f"{rest}a", one + one, "a b", "\0", "$"]
+    names = [*all_names(separator, odd, 3), "a" * 70_000]
+    names = [name for name in names if name]  # A topic that is empty is missing.
+    rows = spark.createDataFrame([(n,) for n in names], "topic string")
+    marked = mark_patterns(rows.withColumn("_reason", F.lit(None).cast("string")), syntax)
+    found = {row["topic"] for row in marked.filter("_reason IS NOT NULL").collect()}
+    assert found == {name for name in names if problem_with_pattern(name, syntax)}
 
 
 def test_topics_are_numbered_in_the_order_of_their_names(

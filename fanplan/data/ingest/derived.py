@@ -6,6 +6,7 @@ place, without them.
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -16,9 +17,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from fanplan.core.errors import InputError
+from fanplan.core.errors import InputError, Problem
 from fanplan.core.folder import locked, recover, remove
-from fanplan.core.progress import Progress
+from fanplan.core.progress import Progress, StageProgress
 from fanplan.core.tables import Table
 from fanplan.data.dataset import Dataset
 from fanplan.data.engine import Engine
@@ -28,6 +29,8 @@ from fanplan.data.ingest.exact import SelectorData, with_signatures
 from fanplan.data.reader import Manifest, read_manifest, verified
 from fanplan.data.sizes import read_folder
 from fanplan.data.spark import settle
+
+AGAIN = "Run it again when that one has ended"
 
 
 def grid_of(dataset: Path, manifest: Manifest) -> GridRef:
@@ -72,20 +75,56 @@ class Derived:
         return name in self.manifest.stages
 
     def stage(self, table: Table, params: Any, build: Callable[[Path], DataFrame]) -> None:
-        """Make a stage unless it is there with the same parameters.
+        """Make a stage unless it is there with the same parameters, or another run makes it.
 
         ``build`` gets an empty folder for tables on the way; it is removed at the end.
         """
         key = stages.stage_key(table, {"": params}, [self.manifest.inputs])
-        path, seal = self.dataset / table.name, self.manifest.seal
         with self.progress.stage(table.name) as told:
-            if stages.is_whole(path, key, seal):
+            if self._has(table, key):
                 told.reused()
             else:
-                with locked(self.dataset), self.scratch() as folder:
-                    recover(path)
-                    stages.write_stage(path, key, build(folder), table, dataset=seal)
-            told.rows(stages.count_rows(path))
+                self._make(table, key, build, told)
+            told.rows(stages.count_rows(self.dataset / table.name))
+
+    def _has(self, table: Table, key: str) -> bool:
+        return stages.is_whole(self.dataset / table.name, key, self.manifest.seal)
+
+    def _make(
+        self, table: Table, key: str, build: Callable[[Path], DataFrame], told: StageProgress
+    ) -> None:
+        """Make a stage when no other run makes one, unless that was this one."""
+        path, others = self.dataset / table.name, list[str]()
+        self._require_writable(table)
+
+        def waits(other: str) -> None:
+            told.note(f"comes after {other}")
+            others.append(other)
+
+        with locked(self.dataset, waits):
+            self._require_same()
+            if self._has(table, key):
+                told.reused()
+                return
+            if others and path.exists():
+                # The other run may still read it, or make further stages from it.
+                what = f"{others[-1]} works on it, and its {table.name} has other options"
+                raise InputError(Problem(str(self.dataset), what, AGAIN))
+            with self.scratch() as folder:
+                recover(path)
+                stages.write_stage(path, key, build(folder), table, dataset=self.manifest.seal)
+
+    def _require_writable(self, table: Table) -> None:
+        """Also where the lock is, which lies beside the dataset."""
+        if not all(os.access(folder, os.W_OK) for folder in (self.dataset, self.dataset.parent)):
+            what = f"cannot be written, and is to keep the further stage {table.name}"
+            raise InputError(Problem(str(self.dataset), what, "Copy it to where you may write"))
+
+    def _require_same(self) -> None:
+        """What was read of the dataset so far must be of the one that is there."""
+        if read_manifest(self.dataset).seal != self.manifest.seal:
+            what = "was ingested anew while this run was at work"
+            raise InputError(Problem(str(self.dataset), what, "Run it again"))
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:

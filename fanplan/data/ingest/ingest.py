@@ -23,7 +23,13 @@ from fanplan.core.tables import Table
 from fanplan.core.version import __version__
 from fanplan.data.ingest.code import code_key
 from fanplan.data.ingest.interest import Inputs, InterestStages, build_interest
-from fanplan.data.ingest.points import mark_topics, observed_times, to_points, with_space
+from fanplan.data.ingest.points import (
+    mark_patterns,
+    mark_topics,
+    observed_times,
+    to_points,
+    with_space,
+)
 from fanplan.data.ingest.regions import (
     check_filters,
     compile_filters,
@@ -173,10 +179,12 @@ def require_read(run: IngestRun, read: Mapping[str, Stage]) -> None:
 
 def interest_rows(run: IngestRun) -> Iterator[tuple[Table, DataFrame]]:
     """Subscriptions and advertisements; no filter is the empty filter."""
-    yield tables.SUBSCRIPTIONS, run.rows(tables.SUBSCRIPTIONS).fillna("", "filter")
+    syntax = run.description.topic_syntax
+    rows = run.rows(tables.SUBSCRIPTIONS).fillna("", "filter")
+    yield tables.SUBSCRIPTIONS, mark_patterns(rows, syntax)
     if tables.ADVERTISEMENTS.name in run.sources:
         rows = run.rows(tables.ADVERTISEMENTS).fillna("", "filter")
-        yield tables.ADVERTISEMENTS, mark_topics(rows, run.description.topic_syntax)
+        yield tables.ADVERTISEMENTS, mark_topics(rows, syntax)
 
 
 def publication_stage(run: IngestRun) -> dict[str, Stage]:

@@ -23,6 +23,8 @@ NOT_DECLARED = "topic: not declared in workload.toml"
 # Vertical tab by its number: Java takes \v for any line end. No line end gets past, so $ is safe.
 NOT_NATS = r"[ \t\r\n\f\x0b]|^\.|\.$|\.\.|(?:^|\.)[*>](?:\.|$)"
 NOT_MQTT = r"[+#\x00]"
+NOT_NATS_PATTERN = r"[ \t\r\n\f\x0b]|^\.|\.$|\.\.|(?:^|\.)>\."
+NOT_MQTT_PATTERN = r"#[\s\S]|[^/]#|[^/]\+|\+[^/]|\x00"
 
 
 def to_points(publications: DataFrame, description: Description) -> DataFrame:
@@ -59,15 +61,35 @@ def observed_times(points: DataFrame) -> Span | None:
 
 def mark_topics(rows: DataFrame, syntax: TopicSyntax) -> DataFrame:
     """Names that nothing can be published to: what `problem_with_topic` finds, row by row."""
-    topic = F.col("topic")
-    if syntax == "nats":
-        reason = "topic: has white space, an empty token or a wildcard"
-        return mark_where(rows, topic.rlike(NOT_NATS), reason_about(reason, topic))
+    reason = "has white space, an empty token or a wildcard"
     if syntax == "mqtt":
-        wrong = topic.rlike(NOT_MQTT) | (F.octet_length(topic) > MQTT_MAX_BYTES)
-        reason = f"topic: has a wildcard, a null character or more than {MQTT_MAX_BYTES} bytes"
-        return mark_where(rows, wrong, reason_about(reason, topic))
-    return rows
+        reason = f"has a wildcard, a null character or more than {MQTT_MAX_BYTES} bytes"
+    return mark_syntax(rows, syntax, {"nats": NOT_NATS, "mqtt": NOT_MQTT}, reason)
+
+
+def mark_patterns(rows: DataFrame, syntax: TopicSyntax) -> DataFrame:
+    """Names that nobody can subscribe to: what `problem_with_pattern` finds, row by row."""
+    reason = "has white space, an empty token, or > before the end"
+    if syntax == "mqtt":
+        reason = (
+            "has # before the end, a wildcard that is no whole level, a null character "
+            f"or more than {MQTT_MAX_BYTES} bytes"
+        )
+    wrong = {"nats": NOT_NATS_PATTERN, "mqtt": NOT_MQTT_PATTERN}
+    return mark_syntax(rows, syntax, wrong, reason)
+
+
+def mark_syntax(
+    rows: DataFrame, syntax: TopicSyntax, wrong: Mapping[str, str], reason: str
+) -> DataFrame:
+    """Topics in which the expression of their syntax finds something, or that are too long."""
+    if syntax not in wrong:
+        return rows
+    topic = F.col("topic")
+    found = topic.rlike(wrong[syntax])
+    if syntax == "mqtt":
+        found |= F.octet_length(topic) > MQTT_MAX_BYTES
+    return mark_where(rows, found, reason_about(f"topic: {reason}", topic))
 
 
 def with_space(rows: DataFrame, description: Description) -> DataFrame:

@@ -265,8 +265,11 @@ class Value:
         """What makes a number one that cannot be counted with, each with its reason."""
         value, column = F.col(self.place), self.column
         if self.is_time:
+            far = F.abs(value) >= MOST_SECONDS
             hint = 'too large for seconds (for milliseconds: time_unit = "ms")'
-            return [(F.abs(value) >= MOST_SECONDS, hint)]
+            number = as_number(self.given.cast("string"), "string").isNotNull()
+            taken_for_seconds = F.lit(self.clock.unit == "s") & number
+            return [(far, "more than 1e+11 seconds from 1970"), (far & taken_for_seconds, hint)]
         beyond = []
         if column.at_most is not None:
             large = (value > column.at_most) & (value < INFINITY)

@@ -33,6 +33,10 @@ WORDS = {
     "given_up_percent": "cost given up %",
 }
 METHODS = ("method", "cost", "over perfect %", "unicast %", "seconds")
+BESIDE_TABLES = (
+    "the plan keeps to the tables of switches and aims at messages × links; "
+    "the other methods know neither"
+)
 JOINED = {
     "channel": "channel",
     "rate": "messages/s",
@@ -50,6 +54,8 @@ def show_channels(answer: Answer) -> Shown:
         able = [row for row in answer.compared if "refused" not in row]
         rows = sorted([*able, dict(answer.facts)], key=lambda row: -row["cost"])
         yield Grid("Compared", METHODS, [compared_row(row) for row in rows])
+        if "link_traffic" in answer.facts:
+            yield Note(BESIDE_TABLES)
     for row in answer.compared:
         if "refused" in row:
             yield Note(f"{row['method']} is not compared: {row['refused']}")

@@ -8,7 +8,8 @@ the root that saves most is left out.
 
 A node has a link in each of its topics, so it has at least the sum of its 1 / m(v, t), rounded up;
 and all links are at least half of these numbers together. And a set of nodes whose topics chain
-them together is connected by at least as many links as it has nodes, less one.
+them together is connected by at least as many links as it has nodes, less one. Somebody has at
+least the mean of so many links.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ def mesh_bound(wants: Wants) -> MeshBound:
     hung = np.ceil(need.sum() - saved.sum() - SLACK)
     half = np.ceil(whole.sum() / 2)
     links = int(max(hung, half, links_of_one_part(wants)))
-    return MeshBound(links, int(whole.max(initial=0)))
+    nodes = int((np.diff(wants.at) > 0).sum())
+    return MeshBound(links, max(int(whole.max(initial=0)), -(-2 * links // max(nodes, 1))))
 
 
 def links_of_one_part(wants: Wants) -> int:

@@ -144,7 +144,9 @@ def proved_bounds(problem: MeshProblem) -> tuple[int, int]:
         spared[topics] = np.maximum(spared[topics], shares)
     own = np.ceil(need - ROUNDING)
     hung = np.ceil(need.sum() - spared.sum() - ROUNDING)
-    return int(max(hung, np.ceil(own.sum() / 2), chained(problem))), int(own.max(initial=0))
+    least = int(max(hung, np.ceil(own.sum() / 2), chained(problem)))
+    mean = np.ceil(2 * least / (int(np.count_nonzero(need)) or 1))
+    return least, int(max(own.max(initial=0), mean))
 
 
 def chained(problem: MeshProblem) -> int:

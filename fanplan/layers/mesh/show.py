@@ -7,14 +7,14 @@ from fanplan.plan.made import Answer, Facts, Grid, Shown, in_words
 WORDS = {
     "connect": "connected are those of",
     "nodes": "subscribers that share something",
-    "topics": "of these, wanted by several",
-    "wants": "pairs of one and who wants it",
+    "topics": "topics or flows that several want",
+    "wants": "subscribers of these, added up",
     "separate": "links of a tree for each topic alone",
     "degree_mean": "links of a subscriber, mean",
     "degree_max": "most links of a subscriber",
     "bound": "no mesh has fewer links than",
     "degree_bound": "in every mesh somebody has at least",
-    "over_bound_percent": "links above that %",
+    "over_bound_percent": "links above their bound %",
     "ended_early_by": "ended early by",
 }
 COMPARED = {

@@ -24,11 +24,15 @@ from fanplan.data.build import from_pairs
 from fanplan.layers.channels.check.switches import proved_traffic
 from fanplan.layers.channels.problem import SwitchProblem, switch_problem
 from fanplan.layers.channels.record import ChannelsRecord
+from fanplan.layers.channels.search.crowded import with_crowded_hosts
+from fanplan.layers.channels.search.in_tables import channels_in_tables
 from fanplan.layers.channels.search.least_traffic import least_traffic
 from fanplan.layers.channels.search.switches import fill_tables, search_switches
 from fanplan.layers.channels.search.traffic import Carried, Trees, table_rows, traffic_of
+from fanplan.layers.channels.show import BESIDE_TABLES, show_channels
 from fanplan.layers.registry import load_plan
 from fanplan.network.fabric import Fabric, make_fabric
+from fanplan.plan.made import Answer, Note
 from fanplan.verbs.check import check_plan
 from fanplan.workload.generators.cloud import CloudParams, cloud_links, draw_cloud, host_names
 
@@ -221,6 +225,48 @@ def test_rows_that_come_first_fill_the_tables_and_no_more() -> None:
         assert traffic_of(problem, trees, carried, least_traffic(problem)).planned == pytest.approx(
             recounted(problem, trees, carried)
         )
+
+
+def test_a_host_with_several_subscribers_gets_one_copy_if_a_table_has_room() -> None:
+    """All of them were served one by one, as trees and sets have two hosts at least."""
+    links = [("h0", "s"), ("h1", "s"), ("h2", "s")]
+    a, b = (pa.array(end) for end in zip(*links, strict=True))
+    fabric = make_fabric(a, b, pa.array(["h0", "h1", "h2"]))
+    # Three at h1 want the first flow, two the second; two at h2 want the third.
+    row, user = [0, 0, 0, 1, 1, 2, 2], [0, 1, 2, 0, 1, 3, 4]
+    interest = from_pairs(row, user, [10, 5, 1], names=list("abcde"), kind="flow")
+    home, source = np.array([1, 1, 1, 2, 2], np.int32), np.zeros(3, np.int32)
+    planned = []
+    for entries in range(3):
+        problem = switch_problem(fabric, interest, home, source, np.array([entries]))
+        map, tables = channels_in_tables(problem, interest, 9, 1, never)
+        assert tables.traffic["bound"] == pytest.approx(proved_traffic(problem))
+        planned.append(tables.traffic["planned"])
+        assert map.channels == entries
+    assert planned == [84.0, 34.0, 32.0]
+
+
+def test_channels_of_single_hosts_keep_tables_and_lower_traffic() -> None:
+    fewer = 0
+    for seed in range(24):
+        problem = tiny_problem(seed)
+        before = search_switches(problem, 9, seed, never)
+        trees, carried = with_crowded_hosts(problem, *before, 9)
+        bound = least_traffic(problem)
+        planned = traffic_of(problem, trees, carried, bound).planned
+        assert (entries(problem, trees) <= problem.limit).all()
+        assert len(trees.root) <= 9
+        assert bound <= planned <= traffic_of(problem, *before, bound).planned
+        assert planned == pytest.approx(recounted(problem, trees, carried))
+        fewer += planned < traffic_of(problem, *before, bound).planned
+    assert fewer
+
+
+def test_who_sees_cheaper_methods_beside_it_is_told_that_they_know_no_tables() -> None:
+    row = {"method": "m", "cost": 1.0, "excess_percent": 0.0, "unicast_fraction": 0.0, "seconds": 1}
+    for further in ({}, {"link_traffic": 5.0}):
+        parts = list(show_channels(Answer(row | further, [row], {}, [])))
+        assert (Note(BESIDE_TABLES) in parts) == bool(further)
 
 
 # ---- by command

@@ -376,7 +376,7 @@ def test_a_plan_that_fails_its_check_is_not_written(
 CUT = [link for link in LINKS if link != (3, 5)]
 BAD = {
     "no links": ({"links": None}, {}, "there is no table links"),
-    "a cycle": ({"links": [*LINKS, (0, 1)]}, {}, "'B' to 'K' closes a cycle. Use trees per-pub"),
+    "a cycle": ({"links": [*LINKS, (0, 1)]}, {}, "'B' to 'K' closes a cycle. Add --trees per-pub"),
     "apart": ({"links": CUT}, {}, "they do not join 'A' with 'D'"),
     "apart, by path": ({"links": CUT}, {"trees": "per-publisher"}, "do not join 'A' with 'D'"),
     "no trees": ({}, {"trees": "given"}, "there is no table trees"),

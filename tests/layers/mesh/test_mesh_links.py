@@ -190,3 +190,4 @@ def test_spare_links_go() -> None:
     """In a triangle of nodes that want the same, one link is enough for each but one."""
     wants = wants_in([{0, 1, 2}], 3)
     assert len(without_spare(wants, np.array([1, 2, 5]))) == 2
+    assert mesh_bound(wants) == (2, 2), "two links are 4/3 a node, so somebody has two"

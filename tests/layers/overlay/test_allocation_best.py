@@ -171,3 +171,14 @@ def test_too_big_a_client_is_a_no_with_the_capacity_that_would_do() -> None:
     larger = replace(problem, capacity=np.full(40, caught.value.value))
     require_fitting(larger, FULL, 40, 1)
     assert len(best_allocation(larger, FULL, 0, never).lone) == 0
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("capacity", [[np.inf, np.inf, 30.0], [*[30.0] * 6, np.inf]])
+def test_a_broker_without_a_limit_takes_all(capacity: list[float]) -> None:
+    """Room without end, less room without end, was no number, which Python said on stderr."""
+    problem = replace(problem_of(8, 30, 3, brokers=len(capacity)), capacity=np.array(capacity))
+    for load in ("exact", "estimate"):
+        best = best_allocation(problem, replace(FULL, load=load), 0, never)
+        assert best.brokers == 1
+        assert np.isinf(problem.capacity[best.used]).all()

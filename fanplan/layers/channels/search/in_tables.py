@@ -10,6 +10,7 @@ from fanplan.data.interest import InterestProblem, take_audiences
 from fanplan.layers.channels.ledger import completed
 from fanplan.layers.channels.map import ChannelMap, SwitchTables, map_pairs
 from fanplan.layers.channels.problem import SwitchProblem
+from fanplan.layers.channels.search.crowded import with_crowded_hosts
 from fanplan.layers.channels.search.least_traffic import least_traffic
 from fanplan.layers.channels.search.switches import search_switches
 from fanplan.layers.channels.search.traffic import Carried, Trees, table_rows, traffic_of
@@ -19,7 +20,8 @@ def channels_in_tables(
     placed: SwitchProblem, interest: InterestProblem, channels: int, seed: int, stop: Stop
 ) -> tuple[ChannelMap, SwitchTables]:
     """The map with the least traffic on links that was found, and what lies in the tables."""
-    trees, carried = search_switches(placed, channels, seed, stop)
+    found = search_switches(placed, channels, seed, stop)
+    trees, carried = with_crowded_hosts(placed, *found, channels)
     traffic = traffic_of(placed, trees, carried, least_traffic(placed))._asdict()
     map = map_of(placed, interest, trees, carried)
     return map, SwitchTables(named_entries(placed, trees), traffic)

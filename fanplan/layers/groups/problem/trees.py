@@ -27,6 +27,9 @@ from fanplan.workload.tables import TREES
 
 READ = ("links", "per-publisher", "given")
 """Kinds that a dataset has by itself."""
+OTHER_TREES = (
+    "Add --trees per-publisher, name a plan of `fanplan overlay` (--overlay), or remove links"
+)
 
 
 class TreeSource(Protocol):
@@ -153,7 +156,7 @@ def require_acyclic(links: Links, names: pa.Array) -> None:
         if before[a] != b and before[b] != a:
             one, other = names[a].as_py(), names[b].as_py()
             what = f"they are no tree: {one!r} to {other!r} closes a cycle"
-            raise InputError(Problem("links", what, "Use trees per-publisher, or leave links out"))
+            raise InputError(Problem("links", what, OTHER_TREES))
 
 
 # ---- the table of trees

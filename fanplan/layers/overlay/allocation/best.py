@@ -381,9 +381,9 @@ def empty_any(p: Placing, budget: MoveBudget, used: Longs, stop: Stop) -> bool:
     for broker in filled[np.argsort(load[filled], kind="stable")]:
         if stop(float(len(filled))):
             return False
-        free = np.maximum(room[filled] - load[filled], 0.0)[state.clients[filled] > 0]
         # A cheap test that spares most attempts: all others must have room for the load together.
-        if free.sum() - max(room[broker] - load[broker], 0.0) >= load[broker]:
+        others = filled[(state.clients[filled] > 0) & (filled != broker)]
+        if np.maximum(room[others] - load[others], 0.0).sum() >= load[broker]:
             emptied = bool(empty(p, budget, used, broker)) or emptied
     return emptied
 
