@@ -91,8 +91,8 @@ def compiled(function: F | None = None, **options: Any) -> Any:
 def inlined(function: F) -> F:
     """Compile a small function into its callers.
 
-    A call hands over every array of every argument field by field, and counts references to them:
-    some 100 ns for a few named tuples, more than a small function does.
+    A call hands over every array of every argument field by field, which may take longer than what
+    is done with them. Unlike a bare one, it may return an array.
     """
     return compiled(function, inline="always")
 
