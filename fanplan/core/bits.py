@@ -12,7 +12,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from fanplan.core.arrays import Ints, Longs, Words
-from fanplan.core.kernels import compiled
+from fanplan.core.kernels import bare, compiled
 
 LINE = 8
 """Words in a line: as many as a line of the cache or a vector register holds."""
@@ -46,10 +46,16 @@ def pairs_of_bits(bits: Words) -> tuple[Ints, Ints]:
     return left.astype(np.int32), right.astype(np.int32)
 
 
-@compiled
+@bare
 def set_bit(words: Words, element: int) -> None:
     """Add an element to a set."""
     words[element >> 6] |= np.uint64(1) << np.uint64(element & 63)
+
+
+@bare
+def put_bit(words: Words, element: int, there: bool | int) -> None:
+    """Add an element that is not in a set, or not: without a branch."""
+    words[element >> 6] |= np.uint64(there) << np.uint64(element & 63)
 
 
 @compiled
@@ -58,7 +64,7 @@ def clear_bit(words: Words, element: int) -> None:
     words[element >> 6] &= ~(np.uint64(1) << np.uint64(element & 63))
 
 
-@compiled
+@bare
 def has_bit(words: Words, element: int) -> bool:
     """Whether an element is in a set."""
     return bool((words[element >> 6] >> np.uint64(element & 63)) & np.uint64(1))
@@ -172,7 +178,7 @@ def prefetch(_typing_context: Any, rows: Any, _row: Any, _column: Any) -> Any:
     return types.void(rows, types.int64, types.int64), generate
 
 
-@compiled
+@bare
 def common(one: Words, other: Words) -> int:
     """How many elements two sets have in common."""
     count = np.uint64(0)

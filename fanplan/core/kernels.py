@@ -88,6 +88,15 @@ def compiled(function: F | None = None, **options: Any) -> Any:
     return cached(Kernel(function, targetoptions=options))
 
 
+def inlined(function: F) -> F:
+    """Compile a small function into its callers.
+
+    A call hands over every array of every argument field by field, which may take longer than what
+    is done with them. Unlike a bare one, it may return an array.
+    """
+    return compiled(function, inline="always")
+
+
 def bare(function: F) -> F:
     """Compile a function into its callers, and without reference counts.
 

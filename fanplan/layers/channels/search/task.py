@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fanplan.core.arrays import Bools, Bytes, Longs
+from fanplan.core.arrays import Bools, Bytes, Floats, Longs, starts_of
 from fanplan.core.errors import InputError, Problem
+from fanplan.core.prices import Weights
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.ledger import completed
 from fanplan.layers.channels.lone import LEAST
@@ -21,7 +22,7 @@ from fanplan.layers.channels.search.model.cover import (
     total_cover_gain,
     unserved_pairs,
 )
-from fanplan.layers.channels.search.model.demand import Demand, make_demand
+from fanplan.layers.channels.search.model.demand import Demand, demand_of
 from fanplan.layers.channels.search.model.rules import CoverRules, bounded, no_rules
 
 
@@ -104,24 +105,24 @@ def make_task(problem: InterestProblem, params: KmodesParams) -> Task:
         raise InputError(problems)
     price = np.full(problem.size, params.weights.unicast)
     price[list(params.off_multicast)] = 0.0
-    demand = make_demand(problem, params.weights, price)
     several = (problem.audience_sizes >= LEAST) | params.lone
     counted = several & (problem.messages > 0)
     apart = ~several & (price <= params.weights.w1 + params.weights.w2)
     # Where changes are counted, what a row costs on the channels that it has counts too.
     apart[list(params.pinned)] = False
     apart &= params.start is None
+    demand = demand_without(problem, params.weights, price, apart)
     rules = make_rules(demand, params, channels, counted)
-    return Task(problem, params, without_audiences(demand, apart), rules, counted, apart)
+    return Task(problem, params, demand, rules, counted, apart)
 
 
-def without_audiences(demand: Demand, apart: Bools) -> Demand:
+def demand_without(
+    problem: InterestProblem, weights: Weights, price: Floats, apart: Bools
+) -> Demand:
     """The demand in which nobody wants the rows apart."""
-    if not apart.any():
-        return demand
-    rows = np.repeat(np.arange(demand.size, dtype=np.int32), demand.audience_sizes)
-    kept = ~apart[rows]
-    return demand.with_audiences(rows[kept], demand.audience[kept])
+    sizes, users = problem.audience_sizes, len(problem.subscribers)
+    indptr, audience = starts_of(sizes * ~apart), problem.audience[~np.repeat(apart, sizes)]
+    return demand_of(indptr, audience, problem.messages, price, users, weights.w1, weights.w2)
 
 
 def make_rules(demand: Demand, params: KmodesParams, channels: int, counted: Bools) -> CoverRules:

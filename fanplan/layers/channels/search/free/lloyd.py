@@ -14,14 +14,15 @@ from typing import NamedTuple
 import numpy as np
 
 from fanplan.core.arrays import Bytes, Floats, Ints, Longs, starts_of
-from fanplan.core.kernels import compiled
+from fanplan.core.bits import put_bit
+from fanplan.core.kernels import bare, compiled
 from fanplan.core.stop import never
-from fanplan.layers.channels.map import count_overlaps
 from fanplan.layers.channels.search.effort import NOISE, SETTLED
 from fanplan.layers.channels.search.model.assign import (
     Choice,
     Offer,
     assign_rows,
+    count_members,
     in_parts,
     offered,
     total_gain,
@@ -46,6 +47,9 @@ class Channels(NamedTuple):
     """What a channel saves with its best members."""
     offer: Offer
     """The best members, and what a message costs on a channel with these."""
+    near: Ints
+    gains: Floats
+    """Room for the most promising channels of a row, as many as are looked at."""
 
 
 def lloyd(
@@ -96,7 +100,7 @@ def join_channels(
             wanted[user] = 0.0
 
 
-@compiled
+@bare
 def add_demand(demand: Demand, rows: Ints, wanted: Floats) -> float:
     """Add the rows' priced demand to each user's entry; the rows' traffic."""
     traffic = 0.0
@@ -128,7 +132,9 @@ def move_rows(demand: Demand, channel: Ints, channels: int, order: Longs) -> int
         np.zeros((channels, users)),
         np.zeros(channels),
         np.empty(channels),
-        offered(np.zeros((users, channels), dtype=np.uint8), np.empty(channels)),
+        offered(demand, np.zeros((users, channels), dtype=np.uint8), np.empty(channels)),
+        np.empty(LOOK, dtype=np.int32),
+        np.empty(LOOK),
     )
     for row in range(len(channel)):
         if channel[row] >= 0:
@@ -142,20 +148,23 @@ def move_rows(demand: Demand, channel: Ints, channels: int, order: Longs) -> int
     return moved
 
 
-@compiled
+@bare
 def join_best(demand: Demand, state: Channels, channel: int) -> None:
     """Give a channel its best members."""
     size = 0
     threshold = demand.w1 * state.traffic[channel]
-    members = state.offer.members
+    members, bits = state.offer.members, state.offer.bits
+    bits[channel : channel + 1] = 0
     for user in range(len(members)):
         joins = state.wanted[channel, user] > threshold
         members[user, channel] = joins
         size += joins
+        if len(bits):
+            put_bit(bits[channel], user, joins)
     state.offer.costs[channel] = demand.w2 + demand.w1 * size
 
 
-@compiled
+@bare
 def move_row(demand: Demand, row: int, channel: Ints, state: Channels) -> bool:
     """Take the row off its channel and put it where the channels' values rise most."""
     home = channel[row]
@@ -168,9 +177,8 @@ def move_row(demand: Demand, row: int, channel: Ints, state: Channels) -> bool:
     # To stay is worth what home has from the row, at least 0: unicast is always there.
     base = max(base, 0.0) + NOISE * demand.rate[row] * demand.price[row]
     best, gain = home, base
-    offer = state.offer
-    count_overlaps(row_audience(demand, row), offer.members, offer.partial, offer.overlap)
-    for j in most_promising(demand.price[row], offer, home):
+    count_members(demand, state.offer, row)
+    for j in state.near[: most_promising(demand.price[row], state, home)]:
         here = value_with(demand, row, state.wanted[j], state.traffic[j]) - state.value[j]
         if here > gain:
             best, gain = j, here
@@ -188,11 +196,11 @@ def move_row(demand: Demand, row: int, channel: Ints, state: Channels) -> bool:
     return True
 
 
-@compiled
-def most_promising(price: float, offer: Offer, home: int) -> Ints:
-    """The channels other than home with the largest gains as members are, at most LOOK of them."""
-    found = np.empty(LOOK, dtype=np.int32)
-    gains = np.full(LOOK, -np.inf)
+@bare
+def most_promising(price: float, state: Channels, home: int) -> int:
+    """Put the channels other than home with the largest gains into ``near``; how many."""
+    offer, found, gains = state.offer, state.near, state.gains
+    gains[:] = -np.inf
     size = 0
     for channel in range(len(offer.costs)):
         gain = price * offer.overlap[channel] - offer.costs[channel]
@@ -204,10 +212,10 @@ def most_promising(price: float, offer: Offer, home: int) -> Ints:
             found[place], gains[place] = found[place - 1], gains[place - 1]
             place -= 1
         found[place], gains[place] = channel, gain
-    return found[:size]
+    return size
 
 
-@compiled
+@bare
 def add_row(demand: Demand, row: int, sign: float, state: Channels, channel: int) -> None:
     """Add a row's traffic and priced demand to a channel, or with sign −1 take it away."""
     rate = sign * demand.rate[row]
@@ -216,7 +224,7 @@ def add_row(demand: Demand, row: int, sign: float, state: Channels, channel: int
         state.wanted[channel, user] += rate * demand.price[row]
 
 
-@compiled
+@bare
 def value_with(demand: Demand, row: int, wanted: Floats, traffic: float) -> float:
     """The value of a channel if the row were on it."""
     rate = demand.rate[row]
@@ -228,7 +236,7 @@ def value_with(demand: Demand, row: int, wanted: Floats, traffic: float) -> floa
     return value
 
 
-@compiled
+@bare
 def channel_value(wanted: Floats, traffic: float, w1: float, w2: float) -> float:
     """What a channel saves with its best members: the gain of each user that joins, less sending.
 

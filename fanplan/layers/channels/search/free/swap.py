@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from fanplan.core.arrays import Bytes, Floats, Ints, Longs, Position
-from fanplan.core.bits import bits_of, common
-from fanplan.core.kernels import compiled
+from fanplan.core.bits import bits_of, common, set_bit
+from fanplan.core.kernels import bare, compiled
 from fanplan.layers.channels.search.effort import CANDIDATES, NOISE, Effort
 from fanplan.layers.channels.search.free.seed import (
     Scratch,
@@ -23,6 +23,7 @@ from fanplan.layers.channels.search.free.seed import (
 )
 from fanplan.layers.channels.search.model.assign import (
     Choice,
+    Offer,
     channel_costs,
     choose,
     offered,
@@ -42,10 +43,9 @@ IDLE = 96
 
 
 class SwapState(NamedTuple):
-    """Members, what a message on each channel costs, and the rows' choice."""
+    """What channels offer and what rows choose."""
 
-    members: Bytes
-    costs: Floats
+    offer: Offer
     choice: Choice
 
 
@@ -87,7 +87,8 @@ def swap(
     demand: Demand, members: Bytes, choice: Choice, trials: int, effort: Effort
 ) -> tuple[Bytes, Choice]:
     """Try swaps; keep those that raise the gain."""
-    search = SwapState(members.copy(), channel_costs(demand, members), choice.copy())
+    offer = offered(demand, members.copy(), channel_costs(demand, members))
+    search = SwapState(offer, choice.copy())
     scratch, local = make_scratch(demand), make_trial(demand, members.shape[1], choice)
     ideal, idle = demand.ideal_gain, 0
     batch = min(BATCH, 1 + ROWS_AT_A_TIME // (demand.size + 1))
@@ -97,7 +98,7 @@ def swap(
         draws = effort.random.random((min(batch, trials - begin), CANDIDATES))
         kept = try_swaps(demand, ideal, search, draws, scratch, local)
         idle = 0 if kept else idle + len(draws)
-    return search.members, search.choice
+    return offer.members, search.choice
 
 
 @compiled
@@ -134,7 +135,7 @@ def cheapest_removal(demand: Demand, search: SwapState, column: Ints, scratch: S
     """The channel whose rows lose least if the new one takes its place."""
     choice = search.choice
     # Rows of a closed channel fall back to their second best …
-    loss = np.zeros(len(search.costs))
+    loss = np.zeros(len(search.offer.costs))
     for row in range(len(choice.best)):
         if choice.best[row] >= 0:
             lost = choice.gain[row] - choice.second_gain[row]
@@ -164,13 +165,13 @@ def settle_neighbourhood(demand: Demand, search: SwapState, scratch: Scratch, lo
             threshold = demand.w1 * local.traffic[channel]
             column = take_members(local.wanted[channel], threshold)
             local.traffic[channel] = 0.0
-            if differs(search.members, channel, column):
+            if differs(search.offer.members, channel, column):
                 replace_column(demand, search, channel, column, scratch, local)
         choose_stale(demand, search, local)
     local.dirty[:] = 0
 
 
-@compiled
+@bare
 def add_dirty_demand(demand: Demand, choice: Choice, local: Trial) -> None:
     """Sum the priced demand and the traffic of the rows on dirty channels, from nothing."""
     for row in range(len(choice.best)):
@@ -205,12 +206,9 @@ def replace_column(
 ) -> None:
     """Give a channel new members and correct the choice of all rows that it meets or met."""
     save_column(search, channel, local)
-    before = np.flatnonzero(search.members[:, channel])
-    search.members[:, channel] = 0
-    for user in column:
-        search.members[user, channel] = 1
-    cost = demand.w2 + demand.w1 * len(column)
-    search.costs[channel] = cost
+    before = np.flatnonzero(search.offer.members[:, channel])
+    set_members(demand, search.offer, channel, column)
+    cost = search.offer.costs[channel]
     found = count_both(demand, before, column, scratch)
     best, second, second_gain = search.choice.best, search.choice.second, search.choice.second_gain
     for row in scratch.seen[:found]:
@@ -220,6 +218,18 @@ def replace_column(
         met = gain > second_gain[row] or best[row] == channel or second[row] == channel
         if met and not local.stale[row]:
             reconsider(search.choice, row, channel, gain, local)
+
+
+@compiled
+def set_members(demand: Demand, offer: Offer, channel: Position, column: Ints | Longs) -> None:
+    """Let a channel have these members and no others."""
+    offer.members[:, channel] = 0
+    offer.bits[channel : channel + 1] = 0
+    for user in column:
+        offer.members[user, channel] = 1
+        if len(offer.bits):
+            set_bit(offer.bits[channel], user)
+    offer.costs[channel] = demand.w2 + demand.w1 * len(column)
 
 
 @compiled
@@ -243,7 +253,7 @@ def count_both(demand: Demand, before: Ints | Longs, column: Ints, scratch: Scra
     return found
 
 
-@compiled
+@bare
 def touch_rows(demand: Demand, user: int, more: int, found: int, scratch: Scratch) -> int:
     """Count one (seen) plus ``more`` for every row of a user; the number of rows seen so far."""
     for row in wanted_rows(demand, user):
@@ -255,7 +265,7 @@ def touch_rows(demand: Demand, user: int, more: int, found: int, scratch: Scratc
     return found
 
 
-@compiled
+@bare
 def reconsider(choice: Choice, row: int, channel: Position, gain: float, local: Trial) -> None:
     """Keep a row's best two right when one channel's gain is new; if they are unknown, say so."""
     best, second = choice.best[row], choice.second[row]
@@ -274,7 +284,7 @@ def reconsider(choice: Choice, row: int, channel: Position, gain: float, local: 
         choice.second[row], choice.second_gain[row] = channel, gain
 
 
-@compiled
+@bare
 def mark_dirty(local: Trial, one: int, other: Position) -> None:
     if one >= 0:
         local.dirty[one] = 1
@@ -285,17 +295,16 @@ def mark_dirty(local: Trial, one: int, other: Position) -> None:
 @compiled
 def choose_stale(demand: Demand, search: SwapState, local: Trial) -> None:
     """Find the best two anew for the rows that need it."""
-    offer = offered(search.members, search.costs)
     for row in local.stale_rows[: local.stale_count[0]]:
         before = search.choice.best[row]
-        choose(demand, offer, search.choice, row)
+        choose(demand, search.offer, search.choice, row)
         local.stale[row] = 0
         if search.choice.best[row] != before:
             mark_dirty(local, before, search.choice.best[row])
     local.stale_count[0] = 0
 
 
-@compiled
+@bare
 def copy_choice(source: Choice, target: Choice) -> None:
     for row in range(len(source.best)):
         target.best[row], target.gain[row] = source.best[row], source.gain[row]
@@ -308,7 +317,7 @@ def save_column(search: SwapState, channel: Position, local: Trial) -> None:
     if channel in local.saved[:count]:
         return
     local.saved[count] = channel
-    local.saved_members[count] = search.members[:, channel]
+    local.saved_members[count] = search.offer.members[:, channel]
     local.saved_count[0] += 1
 
 
@@ -317,7 +326,5 @@ def undo(demand: Demand, search: SwapState, local: Trial) -> None:
     """Go back to the state before the trial."""
     # Costs are computed anew and not subtracted: sums of floats would not come back exactly.
     for k in range(local.saved_count[0]):
-        channel = local.saved[k]
-        search.members[:, channel] = local.saved_members[k]
-        search.costs[channel] = demand.w2 + demand.w1 * np.sum(local.saved_members[k])
+        set_members(demand, search.offer, local.saved[k], np.flatnonzero(local.saved_members[k]))
     copy_choice(local.before, search.choice)

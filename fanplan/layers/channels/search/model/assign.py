@@ -10,14 +10,17 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from fanplan.core.arrays import Bytes, Floats, Ints
-from fanplan.core.kernels import compiled
+from fanplan.core.arrays import Bytes, Floats, Ints, Words
+from fanplan.core.bits import common, put_bit
+from fanplan.core.kernels import bare, compiled
 from fanplan.layers.channels.map import count_overlaps
 from fanplan.layers.channels.search.model.demand import Demand, row_audience
 
 UNICAST = -1
 PARTS = 8
 """Parts of a loop for each core: some take longer than others."""
+WORD = 4
+"""Users that bytes are added of while bits are counted in one word."""
 PARALLEL = 1e8
 """Audiences × channels from which a loop is worth its threads: some ten milliseconds of work."""
 
@@ -42,19 +45,43 @@ class Choice(NamedTuple):
 class Offer(NamedTuple):
     """What channels offer to a row: members, users × channels, and the cost of a message on each.
 
-    ``partial`` and ``overlap`` are room for a count per channel.
+    ``bits`` has the members of each channel again, or no rows if counts are quicker without.
+    ``partial`` and ``overlap`` are room for a count per channel, ``able`` and ``chosen`` for lists
+    of channels, ``left`` for one of users.
     """
 
     members: Bytes
     costs: Floats
+    bits: Words
     partial: Bytes
     overlap: Ints
+    able: Ints
+    chosen: Ints
+    left: Ints
 
 
 @compiled
-def offered(members: Bytes, costs: Floats) -> Offer:
-    channels = len(costs)
-    return Offer(members, costs, np.empty(channels, np.uint8), np.empty(channels, np.int32))
+def offered(demand: Demand, members: Bytes, costs: Floats) -> Offer:
+    channels, words = len(costs), demand.bits.shape[1]
+    # A word of a channel takes as long as the bytes of some channels for one user.
+    quicker = 0 < WORD * demand.bits.size <= len(demand.audience)
+    bits = np.zeros((channels if quicker else 0, words), np.uint64)
+    for user in range(len(members)):
+        for channel in range(len(bits)):
+            put_bit(bits[channel], user, members[user, channel])
+    partial, left = np.empty(channels, np.uint8), np.empty(len(members), np.int32)
+    lists = np.empty((3, channels), np.int32)
+    return Offer(members, costs, bits, partial, lists[0], lists[1], lists[2], left)
+
+
+@bare
+def count_members(demand: Demand, offer: Offer, row: int) -> None:
+    """Count how many of a row's audience each channel has, into ``overlap``."""
+    if len(offer.bits) == 0:
+        audience = row_audience(demand, row)
+        count_overlaps(audience, offer.members, offer.partial, offer.overlap)
+    for channel in range(len(offer.bits)):
+        offer.overlap[channel] = common(demand.bits[row], offer.bits[channel])
 
 
 def assign_rows(demand: Demand, members: Bytes) -> Choice:
@@ -107,15 +134,15 @@ def channel_costs(demand: Demand, members: Bytes) -> Floats:
 def assign_range(
     demand: Demand, members: Bytes, costs: Floats, choice: Choice, begin: int, end: int
 ) -> None:
-    offer = offered(members, costs)
+    offer = offered(demand, members, costs)
     for row in range(begin, end):
         choose(demand, offer, choice, row)
 
 
-@compiled
+@bare
 def choose(demand: Demand, offer: Offer, choice: Choice, row: int) -> None:
     """Find a row's best two channels anew. Ties go to the lower channel."""
-    count_overlaps(row_audience(demand, row), offer.members, offer.partial, offer.overlap)
+    count_members(demand, offer, row)
     price = demand.price[row]
     best, second = UNICAST, UNICAST
     gain, second_gain = 0.0, 0.0

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fanplan.core.arrays import Bools, Bytes, Floats, Ints, Longs, starts_of
-from fanplan.core.kernels import compiled
+from fanplan.core.kernels import bare, compiled, inlined
 from fanplan.layers.channels.map import ChannelMap, count_overlaps
 from fanplan.layers.channels.search.model.assign import (
     Offer,
@@ -22,6 +22,9 @@ from fanplan.layers.channels.search.model.assign import (
     worth_threads,
 )
 from fanplan.layers.channels.search.model.demand import Demand, row_audience
+
+FEW = 8
+"""Channels up to which members are counted one by one."""
 
 
 class Cover(NamedTuple):
@@ -93,12 +96,12 @@ def from_map(map: ChannelMap, rows: int, users: int, channels: int) -> Cover:
     return Cover(members, map.assigned.starts(rows), map.assigned.right.copy())
 
 
-@compiled
+@inlined
 def row_channels(cover: Cover, row: int) -> Ints:
     return cover.channels[cover.starts[row] : cover.starts[row + 1]]
 
 
-@compiled
+@bare
 def served_by(members: Bytes, user: int, channels: Ints | Longs) -> int:
     """How many of the channels a user has joined."""
     count = 0
@@ -107,7 +110,7 @@ def served_by(members: Bytes, user: int, channels: Ints | Longs) -> int:
     return count
 
 
-@compiled
+@bare
 def cover_gain(
     audience: Ints, members: Bytes, costs: Floats, price: float, channels: Ints
 ) -> float:
@@ -201,59 +204,96 @@ def close_channels(cover: Cover, closed: Ints | Longs) -> Cover:
     return keep_places(cover._replace(members=members), ~np.isin(cover.channels, closed))
 
 
-@compiled
+@bare
 def greedy_cover(offer: Offer, audience: Ints, price: float, hard: int, found: Ints) -> int:
-    """Add channels while that pays (or, for a hard row, while anybody new is served); how many."""
-    costs, overlap = offer.costs, offer.overlap
-    left, least, size = audience, costs.min(), 0
-    while size < len(found) and (len(left) > 0 if hard else price * len(left) > least):
-        count_overlaps(left, offer.members, offer.partial, overlap)
-        channel = next_cheapest(costs, overlap) if hard else next_best(costs, overlap, price)
+    """Add channels while that pays (or, for a hard row, while anybody new is served); how many.
+
+    ``overlap`` counts the audience at first. What does not pay then never will.
+    """
+    left, count, size = offer.left, len(audience), 0
+    copy_few(audience, left)
+    able = offer.able[: list_able(offer, price, hard)]
+    while size < len(found):
+        channel = next_cheapest(offer, able) if hard else next_best(offer, able, price)
         if channel < 0 or channel in found[:size]:
             break
         found[size] = channel
         size += 1
-        left = without_members(left, offer.members, channel)
+        if len(able) == 1:
+            break
+        count = drop_members(left, count, offer.members, channel)
+        recount(offer, left[:count], able)
     return size
 
 
-@compiled
-def without_members(users: Ints, members: Bytes, channel: int) -> Ints:
-    """Those of the users that are not on the channel."""
-    left = np.empty(len(users), dtype=np.int32)
+@bare
+def copy_few(values: Ints, target: Ints) -> None:
+    """Write values to the begin of an array."""
+    for k in range(len(values)):
+        target[k] = values[k]
+
+
+@bare
+def recount(offer: Offer, users: Ints, able: Ints) -> None:
+    """Count the users on some channels anew; if these are many, on all."""
+    if len(able) > FEW:
+        count_overlaps(users, offer.members, offer.partial, offer.overlap)
+        return
+    for channel in able:
+        count = 0
+        for user in users:
+            count += offer.members[user, channel]
+        offer.overlap[channel] = count
+
+
+@bare
+def list_able(offer: Offer, price: float, hard: int) -> int:
+    """List the channels that pay, or for a hard row those that serve anybody; how many."""
+    count = 0
+    for channel in range(len(offer.costs)):
+        overlap = offer.overlap[channel]
+        # Written always and counted only if it may do: no branch for the processor to guess.
+        offer.able[count] = channel
+        count += overlap > 0 if hard else price * overlap > offer.costs[channel]
+    return count
+
+
+@bare
+def drop_members(users: Ints, count: int, members: Bytes, channel: int) -> int:
+    """Drop those that are on the channel from the first few users; how many are left."""
     size = 0
-    for user in users:
-        # Written always and counted only if it stays: no branch for the processor to guess.
-        left[size] = user
+    for user in users[:count]:
+        users[size] = user
         size += members[user, channel] == 0
-    return left[:size]
+    return size
 
 
-@compiled
-def next_best(costs: Floats, overlap: Ints, price: float) -> int:
+@bare
+def next_best(offer: Offer, able: Ints, price: float) -> int:
     """The channel with the largest positive gain, or −1."""
     best, gain = -1, 0.0
-    for channel in range(len(costs)):
-        here = price * overlap[channel] - costs[channel]
+    for channel in able:
+        here = price * offer.overlap[channel] - offer.costs[channel]
         if here > gain:
             best, gain = channel, here
     return best
 
 
-@compiled
-def next_cheapest(costs: Floats, overlap: Ints) -> int:
+@bare
+def next_cheapest(offer: Offer, able: Ints) -> int:
     """The channel with the least cost per newly served user, or −1 if none serves any.
 
     The greedy rule for weighted set cover (Chvátal, 1979).
     """
     best, ratio = -1, np.inf
-    for channel in range(len(costs)):
-        if overlap[channel] > 0 and costs[channel] < ratio * overlap[channel]:
-            best, ratio = channel, costs[channel] / overlap[channel]
+    for channel in able:
+        overlap, cost = offer.overlap[channel], offer.costs[channel]
+        if overlap > 0 and cost < ratio * overlap:
+            best, ratio = channel, cost / overlap
     return best
 
 
-@compiled
+@bare
 def drop_useless(
     offer: Offer, audience: Ints, price: float, hard: int, found: Ints, size: int
 ) -> int:

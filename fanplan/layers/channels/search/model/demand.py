@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from fanplan.core.arrays import Floats, Ints, Longs, Words, starts_of
 from fanplan.core.bits import bits_of_lists, no_bits
-from fanplan.core.kernels import compiled
+from fanplan.core.kernels import compiled, inlined
 from fanplan.core.prices import Weights
 from fanplan.data.interest import InterestProblem, take_audiences
 
@@ -141,11 +141,11 @@ def transpose(starts: Longs, items: Ints, size: int) -> tuple[Longs, Ints]:
     return ends, rows
 
 
-@compiled
+@inlined
 def row_audience(demand: Demand, row: int) -> Ints:
     return demand.audience[demand.indptr[row] : demand.indptr[row + 1]]
 
 
-@compiled
+@inlined
 def wanted_rows(demand: Demand, user: int) -> Ints:
     return demand.user_rows[demand.user_indptr[user] : demand.user_indptr[user + 1]]

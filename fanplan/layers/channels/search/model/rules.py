@@ -12,18 +12,20 @@ from typing import NamedTuple
 import numpy as np
 
 from fanplan.core.arrays import Bytes, Floats, Ints, Longs
-from fanplan.core.kernels import compiled
+from fanplan.core.kernels import bare, compiled
 from fanplan.core.stop import Stop, never
 from fanplan.layers.channels.search.effort import SETTLED
 from fanplan.layers.channels.search.model.assign import (
     Offer,
     channel_costs,
+    count_members,
     in_parts,
     offered,
     worth_threads,
 )
 from fanplan.layers.channels.search.model.cover import (
     Cover,
+    copy_few,
     cover_gain,
     drop_useless,
     empty_cover,
@@ -164,7 +166,7 @@ def recover_in_turn(
     found: Ints,
 ) -> None:
     """Rows decide one after another, and each takes its room before the next one looks."""
-    offer = offered(cover.members, np.empty(len(costs)))
+    offer = offered(demand, cover.members, np.empty(len(costs)))
     for place in range(len(count)):
         row = begin + place
         row_costs(demand, cover, rules, costs, load, row, offer.costs)
@@ -176,7 +178,7 @@ def recover_in_turn(
             load[channel] += demand.rate[row]
 
 
-@compiled
+@bare
 def row_costs(
     demand: Demand,
     cover: Cover,
@@ -187,11 +189,12 @@ def row_costs(
     own: Floats,
 ) -> None:
     """What a message of the row costs on each channel: changes included, infinite without room."""
-    own[:] = costs
     rate = demand.rate[row]
-    if rules.change > 0.0 and rate > 0.0:
-        # Changes are paid once, messages as often as they come: hence the division.
-        own += rules.change / rate
+    # Changes are paid once, messages as often as they come: hence the division.
+    change = rules.change / rate if rules.change > 0.0 and rate > 0.0 else 0.0
+    for channel in range(len(own)):
+        own[channel] = costs[channel] + change
+    if change > 0.0:
         for channel in row_channels(rules.start, row):
             own[channel] -= 2.0 * rules.change / rate
     if not np.isinf(rules.cap):
@@ -201,7 +204,7 @@ def row_costs(
                 own[channel] = np.inf
 
 
-@compiled
+@bare
 def recover_row(
     demand: Demand, cover: Cover, rules: CoverRules, row: int, offer: Offer, found: Ints
 ) -> int:
@@ -212,23 +215,39 @@ def recover_row(
     """
     audience, now = row_audience(demand, row), row_channels(cover, row)
     members, costs, price = offer.members, offer.costs, demand.price[row]
+    other = offer.chosen[: rules.width]
     size, gain = 0, -np.inf
     if len(now) <= rules.width:
-        size, gain = len(now), cover_gain(audience, members, costs, price, now)
-        found[:size] = now
-    other = np.empty(rules.width, dtype=np.int32)
+        # Most rows stay where they are, and nobody need know what they gain there.
+        size, gain = len(now), np.nan
+        copy_few(now, found)
     for hard in range(1 + rules.hard[row]):
+        count_members(demand, offer, row)
         count = greedy_cover(offer, audience, price, hard, other)
-        count = drop_useless(offer, audience, price, rules.hard[row], other, count)
+        if count > 1:
+            count = drop_useless(offer, audience, price, rules.hard[row], other, count)
+        if same_channels(found[:size], other[:count]):
+            continue
+        if np.isnan(gain):
+            gain = cover_gain(audience, members, costs, price, found[:size])
         after = cover_gain(audience, members, costs, price, other[:count])
         if after > gain:
             size, gain = count, after
-            found[:size] = other[:size]
+            copy_few(other[:size], found)
     sort_few(found, size)
     return size
 
 
-@compiled
+@bare
+def same_channels(one: Ints, other: Ints) -> bool:
+    """Whether two lists have the same channels, in whatever order."""
+    same = len(one) == len(other)
+    for channel in other:
+        same = same and channel in one
+    return same
+
+
+@bare
 def sort_few(values: Ints, count: int) -> None:
     """Sort the first few values by insertion: compiled much faster than a general sort."""
     for i in range(1, count):
@@ -274,7 +293,7 @@ def rejoin_channels(
             wanted[user], needed[user] = 0.0, 0
 
 
-@compiled
+@bare
 def add_residual(
     demand: Demand,
     cover: Cover,

@@ -19,6 +19,7 @@ import numpy as np
 
 from fanplan.core.arrays import Bytes, Floats, Ints
 from fanplan.core.kernels import compiled
+from fanplan.layers.channels.map import count_overlaps
 from fanplan.layers.channels.search.effort import CANDIDATES, NOISE, Effort
 from fanplan.layers.channels.search.free.seed import best_column, make_scratch
 from fanplan.layers.channels.search.model.assign import Offer, channel_costs, offered
@@ -174,7 +175,6 @@ def reopened(demand: Demand, rules: CoverRules, draw: float, cover: Cover) -> Co
     """The cover with a channel for the audience drawn, or None if that is not worth a look."""
     members = np.hstack((cover.members, np.zeros((demand.users, 1), dtype=np.uint8)))
     costs, on = channel_costs(demand, members), table_of_cover(cover, spare=1)
-    state = Tables(offered(members, costs), on, np.empty(len(costs), dtype=np.int32))
     excess = demand.rate * (on @ costs - demand.w2 - demand.w1 * demand.audience_sizes)
     total = np.cumsum(np.maximum(excess, 0.0))
     row = int(np.searchsorted(total, draw * total[-1], side="right"))
@@ -184,6 +184,7 @@ def reopened(demand: Demand, rules: CoverRules, draw: float, cover: Cover) -> Co
     column = column[cover.members[column].sum(axis=1, dtype=np.int64) < rules.limit[column]]
     members[column, -1] = 1
     costs[-1] += demand.w1 * len(column)
+    state = Tables(offered(demand, members, costs), on, np.empty(len(costs), dtype=np.int32))
     saved = open_last(demand, state, rules.width)
     losses = closing_losses(demand, state, rules.width)
     closed = int(np.argmin(losses))
@@ -249,14 +250,14 @@ def put_on(state: Tables, row: int, channels: Ints) -> None:
 @compiled
 def complete(offer: Offer, audience: Ints, size: int, width: int, found: Ints) -> int:
     """Add channels to the first few of ``found`` until all are served; how many, −1: in vain."""
-    members = offer.members
-    left = np.empty(len(audience), dtype=np.int32)
+    members, left = offer.members, offer.left
     count = 0
     for user in audience:
         left[count] = user
         count += served_by(members, user, found[:size]) == 0
+    count_overlaps(left[:count], members, offer.partial, offer.overlap)
     size += greedy_cover(offer, left[:count], 0.0, 1, found[size:width])
-    for user in left[:count]:
+    for user in audience:
         if served_by(members, user, found[:size]) == 0:
             return -1
     return drop_useless(offer, audience, 0.0, 1, found, size)
