@@ -7,8 +7,6 @@ outside of those before on the other three (Guerreiro et al. 2012 measure domina
 
 from __future__ import annotations
 
-import numpy as np
-
 from fanplan.core.arrays import Floats, Longs
 from fanplan.core.kernels import compiled
 
