@@ -15,7 +15,16 @@ import numpy as np
 from fanplan.boxes.extents import Extents, OwnerPairs, append_row, start_pairs
 from fanplan.boxes.volumes import added_volume, holds, union_of_largest, volume_of
 from fanplan.core.arrays import NONE, Floats, Ints, Longs, Position, Shorts, Words
-from fanplan.core.bits import LINE, and_lines, clear_bit, lowest_bit, mix, popcount, set_bit
+from fanplan.core.bits import (
+    LINE,
+    and_lines,
+    clear_bit,
+    has_bit,
+    lowest_bit,
+    mix,
+    popcount,
+    set_bit,
+)
 from fanplan.core.kernels import compiled
 
 Known = dict[tuple[np.uint64, np.uint64], float]
@@ -28,6 +37,12 @@ GROUP = 64 * LINE
 
 MOST = 8192
 """Boxes of a set up to which it is kept who lies within whom."""
+
+HOLDERS = 4
+"""Boxes listed of those that hold one, where sets are larger."""
+
+NEAREST = 16_384
+"""Boxes next in volume among which they are looked for."""
 
 BATCH = 4096
 """Coverers that are ranked together: their ranks stay in a core's cache."""
@@ -185,6 +200,7 @@ class Room(NamedTuple):
     signature ``one[e]``, ``two[e]`` and the number ``number[e]``; ``lines`` are where the tables
     have its ends. ``new`` are coverers whose sets were not seen before.
     Set n has the signature ``known_one[n]``, ``known_two[n]``, and is found by ``slots``.
+    ``boxes`` are some of a set.
     """
 
     lines: Ints
@@ -198,6 +214,7 @@ class Room(NamedTuple):
     known_two: Words
     volume: Floats
     value: Floats
+    boxes: Longs
 
 
 @compiled
@@ -221,6 +238,7 @@ def _room(x: Coverers, y: CoveredExtents) -> Room:
         np.empty(most + 1, np.uint64),
         np.empty(most + 1),
         np.empty(most + 1),
+        np.empty(GROUP * groups, np.int64),
     )
 
 
@@ -261,7 +279,7 @@ def _add_covered(
     """Add what coverers have of one owner in one topic."""
     first, last = _batches_of(x, y.topic[s])
     slots = room.slots[: _slots_for(x.batches[last] - x.batches[first])]
-    inside, number, value = _inside(y, s), room.number, room.value
+    inside, holders, number, value = _inside(y, s), _holders(y, s), room.number, room.value
     width = (y.starts[s + 1] - y.starts[s] + 63) // 64
     # The first set is the empty one.
     slots[:], slots[0], known = NONE, 0, 1
@@ -272,7 +290,7 @@ def _add_covered(
         start, count = x.batches[batch], x.batches[batch + 1] - x.batches[batch]
         new = _number_sets(room, slots, count, known, width)
         known += new
-        _find_values(y, s, room, slots, inside, new, width)
+        _find_values(y, s, room, slots, (inside, holders), new, width)
         for e in range(count):
             sums[x.place[start + e]] += x.per_volume[start + e] * value[number[e]] / size
 
@@ -349,7 +367,7 @@ def _slot(
 def _inside(y: CoveredExtents, s: int) -> Words:
     """Which later boxes of a set lie within each; no rows if it is too large, or not of boxes."""
     start, count = y.first[y.starts[s]], y.starts[s + 1] - y.starts[s]
-    if count > MOST or y.first[y.starts[s + 1]] - start != count:
+    if count > MOST or not _of_boxes(y, s):
         return np.empty((0, 0), np.uint64)
     inside = np.zeros((count, (count + 63) // 64), np.uint64)
     for a in range(count):
@@ -357,6 +375,32 @@ def _inside(y: CoveredExtents, s: int) -> Words:
             if holds(y.lo, y.hi, start + a, start + b):
                 set_bit(inside[a], b)
     return inside
+
+
+@compiled
+def _of_boxes(y: CoveredExtents, s: int) -> bool:
+    """Whether all extents of a set are single boxes."""
+    size: int = y.starts[s + 1] - y.starts[s]
+    return bool(y.first[y.starts[s + 1]] - y.first[y.starts[s]] == size)
+
+
+@compiled
+def _holders(y: CoveredExtents, s: int) -> Ints:
+    """For each box of a large set the nearest in volume that hold it; NONE if there are fewer.
+
+    Whoever covers a box mostly covers one of them, which is seen at once.
+    """
+    start, count = y.first[y.starts[s]], y.starts[s + 1] - y.starts[s]
+    if count <= MOST or not _of_boxes(y, s):
+        return np.empty((0, 0), np.int32)
+    holders = np.full((count, HOLDERS), NONE, np.int32)
+    for box in range(count):
+        found, other = 0, box - 1
+        while found < HOLDERS and other >= max(0, box - NEAREST):
+            if holds(y.lo, y.hi, start + other, start + box):
+                holders[box, found], found = other, found + 1
+            other -= 1
+    return holders
 
 
 @compiled
@@ -383,19 +427,49 @@ def _part(word: np.uint64, place: int) -> tuple[np.uint64, np.uint64]:
 
 @compiled
 def _find_values(
-    y: CoveredExtents, s: int, room: Room, slots: Ints, inside: Words, new: int, width: int
-) -> None:
+    y: CoveredExtents, s: int, room: Room, slots: Ints, tables: tuple[Words, Ints], new: int,
+    width: int,
+) -> None:  # fmt: skip
     """A_j^x γ of Eq. 4.3: the volume that marked extents fill together, and their number."""
+    inside, holders = tables
     for e in room.new[:new]:
         words, n = room.marks[e, :width], room.number[e]
         if len(inside):
             room.volume[n] = _volume(y, s, words, room, slots, n, inside)
+        elif len(holders):
+            boxes = _not_held(words, holders, room.boxes)
+            room.volume[n] = volume_of(y.lo, y.hi, y.first[y.starts[s]] + boxes)
         else:
             room.volume[n] = volume_of(y.lo, y.hi, _boxes_of(y, y.starts[s] + _elements(words)))
-        weight = 0.0
-        for row in _elements(words):
-            weight += y.weight[y.starts[s] + row]
-        room.value[n] = weight * room.volume[n]
+        room.value[n] = room.volume[n] * _weight(words, y.weight[y.starts[s] :])
+
+
+@compiled
+def _not_held(words: Words, holders: Ints, boxes: Longs) -> Longs:
+    """The boxes of a set without most of those that lie within others."""
+    count = 0
+    for place in range(len(words)):
+        word = words[place]
+        while word != 0:
+            box, at = 64 * place + lowest_bit(word), 0
+            while at < HOLDERS and not (holders[box, at] >= 0 and has_bit(words, holders[box, at])):
+                at += 1
+            if at == HOLDERS:
+                boxes[count], count = box, count + 1
+            word &= word - np.uint64(1)
+    return boxes[:count]
+
+
+@compiled
+def _weight(words: Words, weight: Floats) -> float:
+    """What the elements of a set count together."""
+    total = 0.0
+    for place in range(len(words)):
+        word = words[place]
+        while word != 0:
+            total += weight[64 * place + lowest_bit(word)]
+            word &= word - np.uint64(1)
+    return total
 
 
 @compiled

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fanplan.boxes.covering import BATCH, GROUP
+from fanplan.boxes.covering import BATCH, GROUP, MOST
 from fanplan.boxes.extents import SMALLEST, Extents, make_extents
 from fanplan.boxes.volumes import union_volume
 from fanplan.layers.overlay.problem import (
     broker_similarity,
     client_similarity,
     owner_cover,
+    owner_matrix,
     owner_overlap,
 )
 
@@ -117,6 +118,44 @@ def test_cover_of_very_many() -> None:
         wanted += merged / np.prod(hi[x] - lo[x]) * inside.sum() / few
     _, _, value = owner_cover(large, small)
     assert value == pytest.approx([wanted], rel=1e-9)
+
+
+def filled_cells(lo: np.ndarray, hi: np.ndarray, side: int) -> int:
+    """How many unit cells of a cube some boxes fill: counts begin at low ends, end at high ones."""
+    change = np.zeros((side + 1,) * lo.shape[1])
+    for corner in np.ndindex((2,) * lo.shape[1]):
+        ends = np.where(corner, hi, lo).astype(int)
+        np.add.at(change, tuple(ends.T), (-1.0) ** sum(corner))
+    for axis in range(lo.shape[1]):
+        change = np.cumsum(change, axis=axis)
+    return int((change > 0.5).sum())
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_cover_of_a_huge_owner(seed: int) -> None:
+    """Sets too large for a table of all that lie within each, in two topics; many are equal."""
+    chance, side, few = np.random.default_rng(seed), 16, 40
+    count = 2 * MOST + 500
+    low = chance.integers(0, side - 1, (count, 3)).astype(np.float64)
+    high = np.minimum(low + chance.integers(1, side if seed else 4, low.shape), side)
+    wide = chance.random(low.shape) < 0.4
+    low[wide], high[wide] = 0, side
+    topic = chance.integers(0, 2, count)
+    lo = chance.integers(0, 4, (few, 3)).astype(np.float64)
+    hi = side - chance.integers(0, 4, lo.shape)
+    lo[:5], hi[:5] = low[:5], high[:5]
+    of = np.append(topic[:5], chance.integers(0, 2, few - 5))
+    huge = make_extents(np.ones(count), np.arange(count), topic, low, high)
+    wanted = np.zeros(few)
+    for x in range(few):
+        inside = (topic == of[x]) & np.all((low >= lo[x]) & (high <= hi[x]), axis=1)
+        merged = filled_cells(low[inside], high[inside], side)
+        wanted[x] = merged / np.prod(hi[x] - lo[x]) * inside.sum() / count
+    owner = np.arange(few)
+    found = owner_cover(make_extents(owner, owner, of, lo, hi), huge)
+    assert min(np.bincount(topic)) > MOST
+    values = owner_matrix(found, (few, 2)).toarray()[:, 1]
+    assert values == pytest.approx(wanted, rel=1e-9)
 
 
 @given(extent_sets())

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fanplan.boxes.volumes import FEW, union_volume
+from fanplan.boxes.volumes import FEW, LOOSE, union_of_largest, union_volume
 
 SIDE = 6
 
@@ -87,3 +87,35 @@ def test_more_boxes_than_are_clipped_at_once(axes: int) -> None:
     lo = draw.integers(0, side - 3, (8 * FEW, axes)).astype(np.float64)
     hi = lo + draw.integers(1, 4, lo.shape)
     assert union_volume(lo, hi) == cells_within(lo, hi, side)
+
+
+@st.composite
+def many_boxes(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
+    """More boxes than are clipped at once: around a point, but for some anywhere, and points."""
+    axes, apart = draw(st.integers(1, 5)), draw(st.integers(0, 3 * LOOSE))
+    chance = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    middle = chance.integers(1, SIDE, axes)
+    lo = middle - chance.integers(0, middle + 1, (FEW + 20, axes))
+    hi = middle + chance.integers(0, SIDE - middle + 1, lo.shape)
+    wide = chance.random(lo.shape) < draw(st.sampled_from([0.0, 0.3, 0.7]))
+    lo[wide], hi[wide] = 0, SIDE
+    lo[:apart] = chance.integers(0, SIDE, (apart, axes))
+    hi[:apart] = np.minimum(lo[:apart] + chance.integers(0, 3, (apart, axes)), SIDE)
+    chance.shuffle(order := np.arange(len(lo)))
+    return lo[order].astype(np.float64), hi[order].astype(np.float64)
+
+
+@given(many_boxes())
+def test_many_boxes_around_a_point(boxes: tuple[np.ndarray, np.ndarray]) -> None:
+    """Space is cut at the point into cells in which most boxes are corners."""
+    lo, hi = boxes
+    filled = cells_within(lo, hi, SIDE)
+    assert union_of_largest(lo, hi, np.arange(len(lo))) == pytest.approx(filled)
+    assert union_volume(lo, hi) == pytest.approx(filled)
+
+
+def test_slabs_that_meet_are_one() -> None:
+    """A box within two slabs together, but within neither alone, adds nothing."""
+    lo = np.array([[0, 0], [3, 0], [1, 2], [7, 0]], dtype=np.float64)
+    hi = np.array([[4, 9], [6, 9], [5, 4], [8, 9]], dtype=np.float64)
+    assert union_volume(lo, hi) == 7 * 9

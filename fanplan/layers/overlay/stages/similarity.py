@@ -48,6 +48,9 @@ BY_SPACE = Measure()
 TOGETHER = 32
 """Chunks of extents that are looked up in one: about a million, some hundred megabytes."""
 
+PARTS = 4
+"""Tasks that these become against an owner that is split: each pair takes much longer there."""
+
 
 def broker_pairs(
     source: Derived,
@@ -178,13 +181,16 @@ def covers_of_owners(spark: SparkSession, covering: Chunks, covered: Chunks) -> 
     """Covering (Eq. 4.5) of owners: i, j, value.
 
     A task has one chunk of covered extents and very many that may cover them: it meets the same
-    sets of covered extents again and again, and merges the volume of each once. Against all
-    extents of an owner that is split, it has fewer.
+    sets of covered extents again and again, and merges the volume of each once. All extents of an
+    owner that is split are in one task, which takes longer and so begins sooner; they are not
+    compared with each other, as an owner is not like itself.
     """
-    numbers, tasks = covering.numbers, []
-    for whole in covered.whole:
-        many = max(TOGETHER // len(whole), 1)
-        tasks += [(numbers[n : n + many], whole) for n in range(0, len(numbers), many)]
+    tasks = []
+    for whole in sorted(covered.whole, key=len, reverse=True):
+        own = whole if covering is covered and len(whole) > 1 else ()
+        numbers = [number for number in covering.numbers if number not in own]
+        many = TOGETHER if len(whole) == 1 else TOGETHER // PARTS
+        tasks += [(tuple(numbers[n : n + many]), whole) for n in range(0, len(numbers), many)]
     return _run(spark, _cover_pairs, covering, covered, tasks)
 
 
