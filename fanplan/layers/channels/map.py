@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from fanplan.core.arrays import Bytes, Floats, Ints, Longs, Words, starts_of
 from fanplan.core.bits import bits_of_pairs, no_bits, pairs_of_bits, set_bit
-from fanplan.core.kernels import compiled
+from fanplan.core.kernels import bare, compiled
 from fanplan.core.ledger import Ledger, cost, excess_percent, unicast_fraction
 from fanplan.core.prices import Weights
 from fanplan.data.interest import InterestProblem, Rows
@@ -117,7 +117,7 @@ def join(bits: Words, indptr: Longs, audience: Ints, rows: Ints, channels: Ints)
             set_bit(bits[channels[i]], subscriber)
 
 
-@compiled
+@bare
 def count_overlaps(audience: Ints, members: Bytes, partial: Bytes, overlap: Ints) -> None:
     """How many of an audience each channel has, by adding the users' rows of bytes.
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fanplan.core.arrays import Bytes, Floats, Ints, Longs
-from fanplan.core.kernels import compiled
+from fanplan.core.kernels import bare, compiled
 from fanplan.core.prices import Weights
 from fanplan.core.stop import Stop
 from fanplan.data.interest import InterestProblem
@@ -98,7 +98,7 @@ def assignment_cost(state: Assignment, weights: Weights) -> float:
     return float(np.dot(state.loads, weights.w2 + weights.w1 * state.sizes))
 
 
-@compiled
+@bare
 def put_row(state: Assignment, row: int, channel: int) -> None:
     """Place a row that is nowhere; whoever wants it joins the channel. O(audience)."""
     state.channel[row] = channel
@@ -110,7 +110,7 @@ def put_row(state: Assignment, row: int, channel: int) -> None:
             state.sizes[channel] += 1
 
 
-@compiled
+@bare
 def take_row(state: Assignment, row: int) -> None:
     """Take a row off its channel; who wants nothing else there leaves. O(audience)."""
     channel = state.channel[row]
@@ -123,7 +123,7 @@ def take_row(state: Assignment, row: int) -> None:
             state.sizes[channel] -= 1
 
 
-@compiled
+@bare
 def cheapest_channel(state: Assignment, row: int, members: Ints, preferred: int) -> int:
     """The channel on which a row that is nowhere raises the cost least. O(channels).
 
