@@ -198,5 +198,5 @@ def require_dataset_of(plan: StoredPlan, dataset: Path) -> None:
     """A dataset must be the one that a plan was made for."""
     if read_manifest(dataset).key != plan.record.input.key:
         what = f"{plan.folder} was planned for other input"
-        remedy = "Name the workload that this plan was made for, or none"
+        remedy = "Name the dataset that this plan was made for"
         raise InputError(Problem(str(dataset), what, remedy))

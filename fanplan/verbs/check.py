@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from fanplan.core.errors import InputError
 from fanplan.core.version import __version__
 from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
@@ -15,7 +16,7 @@ from fanplan.layers.registry import bounds_of, layers_of, load_plan
 from fanplan.plan.findings import CheckResult, Findings, Missed
 from fanplan.plan.seal import edited, naming_edits
 from fanplan.plan.signature import unsigned
-from fanplan.plan.stored import StoredPlan
+from fanplan.plan.stored import StoredPlan, require_dataset_of
 from fanplan.verbs.given import AnyDataset, AnyPlan, dataset_at, in_our_words, plan_at
 
 
@@ -31,9 +32,15 @@ def check(
     Spark starts only if the dataset lacks stages that the plan was made from.
     """
     plan, dataset = plan_at(plan), dataset_at(dataset)
-    with naming_edits(load_plan(Path(plan))):
-        make_stages(plan, dataset, engine)
-    result = check_plan(Path(plan), dataset.path)
+    stored = load_plan(Path(plan))
+    try:
+        with naming_edits(stored):
+            make_stages(plan, dataset, engine)
+        result = check_plan(Path(plan), dataset.path)
+    except InputError:
+        # A dataset that lacks brokers, say, is first of all not the plan's.
+        require_dataset_of(stored, dataset.path)
+        raise
     if key is not None and (why := unsigned(Path(plan), Path(key))):
         result = result.with_violation(f"signature: {why}")
     return result

@@ -10,7 +10,7 @@ from fanplan.data.engine import EMBEDDED, Engine
 from fanplan.layers.layer import Layer
 from fanplan.layers.registry import all_layers, bounds_of, load_plan
 from fanplan.plan.seal import require_untouched
-from fanplan.plan.stored import StoredPlan
+from fanplan.plan.stored import StoredPlan, require_dataset_of
 from fanplan.simulation.simulated import Churned
 from fanplan.verbs.given import AnyDataset, AnyPlan, dataset_at, in_our_words, plan_at
 
@@ -58,9 +58,7 @@ def churn(
     require_untouched(stored)
     chosen = layer_at_work(stored, layer)
     given = {name: value for name, value in options.items() if value is not None}
-    if stored.record.input.key != dataset.manifest.key:
-        what = "was planned for other input than this dataset"
-        raise InputError(Problem(str(plan), what, "Name the dataset it was made for"))
+    require_dataset_of(stored, dataset.path)
     assert chosen.churn is not None
     return chosen.churn(stored, dataset, given, engine, bounds_of(stored)[chosen.name])
 

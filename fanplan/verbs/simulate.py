@@ -11,6 +11,7 @@ from fanplan.data.engine import EMBEDDED, Engine
 from fanplan.layers.layer import Simulate
 from fanplan.layers.registry import first_able, load_plan
 from fanplan.plan.seal import require_untouched
+from fanplan.plan.stored import require_dataset_of
 from fanplan.simulation.simulated import Simulated, Times
 from fanplan.verbs.given import AnyDataset, AnyPlan, dataset_at, in_our_words, plan_at
 
@@ -65,9 +66,6 @@ def simulating(plan: StoredPlan) -> Simulate:
 
 def require_sense(plan: StoredPlan, dataset: Dataset, speed: float) -> None:
     """A plan for this dataset, at a speed that moves."""
-    if plan.record.input.key != dataset.manifest.key:
-        what = "was planned for other input than this dataset"
-        remedy = "Simulate it with the dataset it was made for"
-        raise InputError(Problem(str(plan.folder), what, remedy))
+    require_dataset_of(plan, dataset.path)
     if not 0 < speed < float("inf"):
         raise InputError(Problem("speed", f"{speed} is not a speed", "Give more than 0"))

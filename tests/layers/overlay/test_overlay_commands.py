@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from commands import answer, run
+from datasets import Flow, World, write_dataset
 from overlay_worlds import random_world, write_overlay_dataset
 from ready import stages_are_there
 
@@ -37,6 +38,17 @@ def test_overlay_links_brokers_within_limits(
     assert [row["method"] for row in told["compared"]] == ["overlap", "random"]
     assert run("check", out, dataset) == 0
     assert "The plan holds." in capsys.readouterr().out
+
+
+def test_a_plan_of_other_input_is_told_before_what_that_input_lacks(
+    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, other = tmp_path / "plan", tmp_path / "other"
+    assert run("overlay", dataset, "--out", out) == 0
+    write_dataset(other, World((Flow(frozenset({0})),), 1, key="key-2"))
+    capsys.readouterr()
+    assert run("check", out, other) == 2
+    assert "was planned for other input" in capsys.readouterr().err
 
 
 def test_overlay_shows_what_it_made_beside_others(
