@@ -36,7 +36,7 @@ class Plain:
         self.axes, self.next = axes, 0
 
     def draw(self, count: int, width: float) -> tuple[range, np.ndarray, np.ndarray]:
-        """Boxes that leave a share of the axes open, with end points that coincide; few are empty."""
+        """Boxes that leave some axes open, with end points that coincide; few are empty."""
         lo = self.random.integers(-5, 20, (count, self.axes)) / 10
         hi = lo + width * self.random.integers(1, 3, (count, self.axes))
         open_axis = self.random.random((count, self.axes)) < self.open_share
@@ -89,9 +89,7 @@ def answers(changing: ChangingBoxes, x: np.ndarray) -> list[list[int]]:
 
 
 @settings(max_examples=40, deadline=None)
-@given(
-    STEPS, st.sampled_from([0, 1, 3, 8, 20]), st.sampled_from([0.0, 0.5]), st.integers(0, 99)
-)
+@given(STEPS, st.sampled_from([0, 1, 3, 8, 20]), st.sampled_from([0.0, 0.5]), st.integers(0, 99))
 def test_answers_are_those_of_the_boxes_that_are_there(
     steps: list[float | tuple[int, float, int]], axes: int, open_share: float, seed: int
 ) -> None:
