@@ -42,8 +42,8 @@ MOST_KNOWN = 1 << 16
 """Topics whose attributes are remembered."""
 
 
-class Wish(NamedTuple):
-    """A subscription. No filter is the empty filter."""
+class Subscription(NamedTuple):
+    """Who wants what. No filter is the empty filter."""
 
     subscriber: str
     topic: str
@@ -58,7 +58,7 @@ class Held(NamedTuple):
     """Where a subscription is: the numbers of its boxes, and places of which it wants all."""
 
     boxes: range
-    whole: tuple[Place, ...]
+    whole: list[Place]
 
 
 class Matcher:
@@ -74,11 +74,11 @@ class Matcher:
         self._description = described(workload, topic_syntax)
         self._known = lru_cache(MOST_KNOWN)(self._topic)
         self._patterns = Patterns(self._description.topic_syntax)
-        self._held: dict[Wish, Held] = {}
+        self._held: dict[Subscription, Held] = {}
         self._boxes = ChangingBoxes()
         self._owner: dict[int, str] = {}
         self._next = 0
-        self._whole: defaultdict[Place, set[Wish]] = defaultdict(set)
+        self._whole: defaultdict[Place, set[Subscription]] = defaultdict(set)
 
     def __len__(self) -> int:
         """How many subscriptions there are."""
@@ -92,59 +92,57 @@ class Matcher:
         As for `ingest`, one that is there already is refused, and so is a filter that applies to no
         topic that the pattern can mean. A pattern waits for topics that nothing was sent on yet.
         """
-        wish = wished(subscriber, topic, filter)
-        if wish in self._held:
-            raise InputError(Problem(str(wish), "is already there", "Add it once"))
-        boxes = self._meant(wish)
-        whole = tuple(
-            (topic, n) for n, own in boxes.items() if own == (self._description.spaces[n].whole(),)
-        )
-        first = self._next
-        for n, own in boxes.items():
-            if (topic, n) not in whole:
-                self._put(wish, n, own)
-        for place in whole:
-            self._whole[place].add(wish)
+        asked = checked(subscriber, topic, filter)
+        if asked in self._held:
+            raise InputError(Problem(str(asked), "is already there", "Add it once"))
+        first, whole = self._next, []
+        for space, boxes in self._meant(asked).items():
+            place = (topic, space)
+            if boxes == (self._description.spaces[space].whole(),):
+                self._whole[place].add(asked)
+                whole.append(place)
+            else:
+                self._put(subscriber, place, boxes)
         self._patterns.add(topic)
-        self._held[wish] = Held(range(first, self._next), whole)
+        self._held[asked] = Held(range(first, self._next), whole)
 
-    def _put(self, wish: Wish, space: int, boxes: Sequence[Box]) -> None:
+    def _put(self, subscriber: str, place: Place, boxes: Sequence[Box]) -> None:
         numbers = range(self._next, self._next + len(boxes))
         lo, hi = (np.array(ends) for ends in zip(*((b.lo, b.hi) for b in boxes), strict=True))
-        self._boxes.add(numbers, (wish.topic, space), lo, hi)
-        self._owner.update(dict.fromkeys(numbers, wish.subscriber))
+        self._boxes.add(numbers, place, lo, hi)
+        self._owner.update(dict.fromkeys(numbers, subscriber))
         self._next = numbers.stop
 
     def remove(self, subscriber: str, topic: str, filter: str = "") -> None:
         """Remove a subscription, given as it was added."""
-        wish = wished(subscriber, topic, filter)
-        held = self._held.pop(wish, None)
+        asked = checked(subscriber, topic, filter)
+        held = self._held.pop(asked, None)
         if held is None:
             remedy = "Give subscriber, topic and filter as they were added"
-            raise InputError(Problem(str(wish), "is not there", remedy))
+            raise InputError(Problem(str(asked), "is not there", remedy))
         for box in held.boxes:
             self._boxes.remove(box)
             del self._owner[box]
         for place in held.whole:
-            self._whole[place].remove(wish)
+            self._whole[place].remove(asked)
             if not self._whole[place]:
                 del self._whole[place]
         self._patterns.remove(topic)
 
-    def _meant(self, wish: Wish) -> dict[int, tuple[Box, ...]]:
+    def _meant(self, asked: Subscription) -> dict[int, tuple[Box, ...]]:
         """The boxes of a subscription in each space where it has some."""
         given, known = self._description, self._description.attributes.keys()
         try:
-            attributes_of(wish.filter)
+            attributes_of(asked.filter)
         except SelectorError as error:
-            raise refused(wish, str(error)) from None
+            raise refused(asked, str(error)) from None
         found = {
-            n: meaning_of(wish.filter, given.spaces[n], given.limits.max_boxes, known)
-            for n in self._spaces(wish.topic)
+            n: meaning_of(asked.filter, given.spaces[n], given.limits.max_boxes, known)
+            for n in self._spaces(asked.topic)
         }
         fitting = [meaning for meaning in found.values() if meaning.applies]
         if wrong := [m.error for m in fitting or found.values() if m.error]:
-            raise refused(wish, min(wrong))
+            raise refused(asked, min(wrong))
         return {n: meaning.boxes for n, meaning in found.items() if meaning.boxes}
 
     def _spaces(self, pattern: str) -> list[int]:
@@ -195,7 +193,7 @@ class Matcher:
             place = (pattern, space)
             offsets, boxes = self._boxes.find(place, x)
             owners = [self._owner[box] for box in boxes.tolist()]
-            everything = {wish.subscriber for wish in self._whole.get(place, ())}
+            everything = {asked.subscriber for asked in self._whole.get(place, ())}
             for people, (a, b) in zip(found, pairwise(offsets.tolist()), strict=True):
                 people.update(owners[a:b], everything)
         return [sorted(people) for people in found]
@@ -228,16 +226,16 @@ def described(workload: PathLike | None, syntax: TopicSyntax | None) -> Descript
     return load_description(Path(workload))
 
 
-def wished(subscriber: str, topic: str, filter: str | None) -> Wish:
+def checked(subscriber: str, topic: str, filter: str | None) -> Subscription:
     """A subscription, if its parts are what they must be."""
-    wish = Wish(subscriber, topic, filter or "")
-    for name, value in wish._asdict().items():
+    asked = Subscription(subscriber, topic, filter or "")
+    for name, value in asked._asdict().items():
         if not isinstance(value, str):
             raise InputError(Problem(name, f"{value!r} is not a text", "Give a text"))
         if not value and name != "filter":
             raise InputError(Problem(name, "no value", "Give one"))
-    return wish
+    return asked
 
 
-def refused(wish: Wish, why: str) -> InputError:
-    return InputError(Problem(f"filter {readable(wish.filter, 60)!r}", why, "Correct the filter"))
+def refused(asked: Subscription, why: str) -> InputError:
+    return InputError(Problem(f"filter {readable(asked.filter, 60)!r}", why, "Correct the filter"))
