@@ -5,18 +5,7 @@ from __future__ import annotations
 from fanplan.core.tables import Column, Table
 from fanplan.workload.description import Description
 from fanplan.workload.space import Box
-from fanplan.workload.topics import WILDCARDS, TopicSyntax, is_pattern, problem_with_name, tokens
-
-
-def problem_with_topic(name: str, syntax: TopicSyntax) -> str | None:
-    """Why nothing can be published to this name, or None."""
-    problem = problem_with_name(name, syntax)
-    if problem or syntax == "exact":
-        return problem
-    if is_pattern(name, syntax) or (syntax == "mqtt" and set(name) & set("+#")):
-        special = WILDCARDS[syntax]
-        return f"wildcards ({special.one} and {special.rest}) are only for subscriptions"
-    return None
+from fanplan.workload.topics import WILDCARDS, TopicSyntax, is_pattern, tokens
 
 
 def pattern_matches(pattern: str, topic: str, syntax: TopicSyntax) -> bool:

@@ -352,9 +352,10 @@ def test_the_package_and_its_help_load_nothing_heavy(start: str) -> None:
 
 
 def test_clients_of_exported_plans_load_neither_spark_nor_plans() -> None:
-    """An application's machine needs an export alone."""
+    """An application's machine needs an export alone, or what a matcher reads."""
     code = (
-        "import sys, fanplan.live, fanplan.live.nats.client, fanplan.live.multicast.client\n"
+        "import sys, fanplan.live.nats.client, fanplan.live.multicast.client\n"
+        "from fanplan.live import Matcher, Publisher\n"
         "print([m for m in sys.modules if m.startswith(('pyspark', 'fanplan.layers', "
         "'fanplan.plan', 'fanplan.systems'))])"
     )

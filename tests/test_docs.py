@@ -138,6 +138,16 @@ def test_commands_on_the_pages_of_layers_say_what_they_show(
                 run_console(block, capsys)
 
 
+def test_the_matcher_on_the_page_of_systems_answers_so(here: Path) -> None:
+    files = dict(FILE.findall((DOCS / "tutorial.md").read_text()))
+    (here / "desk").mkdir()
+    (here / "desk" / "workload.toml").write_text(files["desk/workload.toml"])
+    blocks = [block for kind, block in BLOCK.findall((DOCS / "systems.md").read_text())
+              if kind == "python"]  # fmt: skip
+    assert len(blocks) == 1
+    run_python(*blocks)
+
+
 @pytest.mark.parametrize("page", ["groups", "marking"])
 def test_python_on_a_page_runs_as_it_stands(page: str) -> None:
     """One block goes on where the one before it ended; those that open a dataset are left out."""

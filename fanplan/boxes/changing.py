@@ -9,7 +9,7 @@ and the answers are at any time those of a new index.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -43,19 +43,19 @@ FILLED = BLOCK * 7 // 8
 
 
 class ChangingBoxes:
-    """Boxes of topics, each with a number of the caller's.
+    """Boxes of topics, each with a number of the caller's; a topic is whatever it is called.
 
     A box holds what is at or above its low end and below its high end on all axes of its topic.
     """
 
     def __init__(self) -> None:
-        self._topics: dict[int, _Topic] = {}
-        self._topic_of: dict[int, int | None] = {}
+        self._topics: dict[Hashable, _Topic] = {}
+        self._topic_of: dict[int, Hashable | None] = {}
 
     def __len__(self) -> int:
         return len(self._topic_of)
 
-    def add(self, boxes: Iterable[int], topic: int, lo: Floats, hi: Floats) -> None:
+    def add(self, boxes: Iterable[int], topic: Hashable, lo: Floats, hi: Floats) -> None:
         """Add boxes of a topic, given as rows of their low and high ends."""
         numbers = np.fromiter(boxes, np.int64)
         self._check(numbers, topic, lo)
@@ -69,7 +69,7 @@ class ChangingBoxes:
         elif len(numbers):
             self._topics[topic] = _Topic.laid_out(numbers, lo, hi)
 
-    def _check(self, numbers: Longs, topic: int, lo: Floats) -> None:
+    def _check(self, numbers: Longs, topic: Hashable, lo: Floats) -> None:
         """Numbers must be new, and a topic has its axes."""
         values, counts = np.unique(numbers, return_counts=True)
         again = [*values[counts > 1].tolist(), *(b for b in values.tolist() if b in self._topic_of)]
@@ -91,7 +91,7 @@ class ChangingBoxes:
             if not self._topics[topic].place:
                 del self._topics[topic]
 
-    def find(self, topic: int, x: Floats) -> tuple[Longs, Longs]:
+    def find(self, topic: Hashable, x: Floats) -> tuple[Longs, Longs]:
         """Numbers of the boxes that hold each point of a topic, ascending: (offsets, boxes)."""
         if topic not in self._topics:
             return np.zeros(len(x) + 1, np.int64), np.empty(0, np.int64)
@@ -114,9 +114,12 @@ class _Topic:
     def laid_out(cls, boxes: Longs, lo: Floats, hi: Floats) -> _Topic:
         bounds, size = np.array([0, len(boxes)]), np.array([lo.shape[1]], np.int32)
         sieve, order = make_sieve(lo, hi, bounds, size, FILLED)
-        # Boxes that come later may reach further than those that are there.
+        # Boxes that come later may reach further than those that are there. The outer steps are
+        # wider by that, so that no box that ended with one holds all of it any longer.
         first = sieve.first_edge[0]
         sieve.edges[first], sieve.edges[first + sieve.steps[0]] = -np.inf, np.inf
+        _, _, within = numbers_in(sieve, sieve.lo, sieve.hi)
+        sieve = sieve._replace(within=within)
         block, place = np.divmod(np.arange(len(boxes)), FILLED)
         place += BLOCK * block
         where = dict(zip(boxes[order].tolist(), place.tolist(), strict=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -135,11 +136,15 @@ def coordinate(attribute: Attribute, value: Value) -> float:
             remedy = f"Give one of {', '.join(map(readable, attribute.values[:10]))}"
             raise _wrong(attribute, value, "is not one of its values", remedy)
         return float(place)
-    # A bool or a text is no measurement; a NaN is in no domain.
-    if isinstance(value, str) or not attribute.min <= value <= attribute.max:
+    # A text is no measurement, nor is nothing; a NaN is in no domain.
+    try:
+        number = math.nan if isinstance(value, str) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not attribute.min <= number <= attribute.max:
         domain = f"a number from {attribute.min!r} to {attribute.max!r}"
         raise _wrong(attribute, value, f"is not {domain}", f"Give {domain}")
-    return value + 0.0
+    return number + 0.0
 
 
 def column_coordinates(attribute: Attribute, values: ArrayLike, count: int) -> Floats:

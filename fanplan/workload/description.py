@@ -7,8 +7,9 @@ import re
 import stat
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, get_args
 
@@ -32,7 +33,13 @@ from fanplan.workload.description_schema import (
 from fanplan.workload.space import PLAIN, Attribute, CategoryAttribute, NumberAttribute, Space
 from fanplan.workload.tables import PUBLICATIONS
 from fanplan.workload.times import Clock, problems_with_format, zone_of
-from fanplan.workload.topics import WILDCARDS, TopicSyntax, is_pattern, problem_with_pattern
+from fanplan.workload.topics import (
+    WILDCARDS,
+    TopicSyntax,
+    is_pattern,
+    problem_with_pattern,
+    to_regex,
+)
 
 MOST_BYTES = 4 << 20
 """Of a description."""
@@ -79,6 +86,24 @@ class Description:
     def dimensions(self) -> int:
         """The largest number of attributes of any space."""
         return max(space.dimensions for space in self.spaces)
+
+    def space_of(self, topic: str) -> int | None:
+        """Position of a valid topic's space; None if it is not declared.
+
+        Where nothing is declared, every topic is plain.
+        """
+        exact, patterns = self._declared
+        if not self.topics or topic in exact:
+            return exact.get(topic, 0)
+        return next((space for fits, space in patterns if fits(topic)), None)
+
+    @cached_property
+    def _declared(self) -> tuple[dict[str, int], list[tuple[Callable[[str], object], int]]]:
+        """Exact entries, which go before patterns, and patterns in the order of the description."""
+        syntax = self.topic_syntax
+        patterns = [e for e in self.topics if is_pattern(e.pattern, syntax)]
+        exact = {e.pattern: e.space for e in self.topics if not is_pattern(e.pattern, syntax)}
+        return exact, [(re.compile(to_regex(e.pattern, syntax)).search, e.space) for e in patterns]
 
 
 def load_description(folder: Path) -> Description:

@@ -29,16 +29,17 @@ STEPS = st.lists(
 class Plain:
     """The boxes of one topic as a table."""
 
-    def __init__(self, axes: int, seed: int) -> None:
+    def __init__(self, axes: int, seed: int, open_share: float = 0.5) -> None:
+        self.open_share = open_share
         self.random = np.random.default_rng(seed)
         self.boxes: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self.axes, self.next = axes, 0
 
     def draw(self, count: int, width: float) -> tuple[range, np.ndarray, np.ndarray]:
-        """Boxes that bound some of the axes, with end points that coincide; few are empty."""
+        """Boxes that leave some axes open, with end points that coincide; few are empty."""
         lo = self.random.integers(-5, 20, (count, self.axes)) / 10
         hi = lo + width * self.random.integers(1, 3, (count, self.axes))
-        open_axis = self.random.random((count, self.axes)) < 0.5
+        open_axis = self.random.random((count, self.axes)) < self.open_share
         lo[open_axis], hi[open_axis] = -np.inf, np.inf
         hi[self.random.random(count) < 0.05] = -np.inf
         numbers = range(self.next, self.next + count)
@@ -88,11 +89,11 @@ def answers(changing: ChangingBoxes, x: np.ndarray) -> list[list[int]]:
 
 
 @settings(max_examples=40, deadline=None)
-@given(STEPS, st.sampled_from([0, 1, 3, 8, 20]), st.integers(0, 99))
+@given(STEPS, st.sampled_from([0, 1, 3, 8, 20]), st.sampled_from([0.0, 0.5]), st.integers(0, 99))
 def test_answers_are_those_of_the_boxes_that_are_there(
-    steps: list[float | tuple[int, float, int]], axes: int, seed: int
+    steps: list[float | tuple[int, float, int]], axes: int, open_share: float, seed: int
 ) -> None:
-    plain, changing = Plain(axes, seed), ChangingBoxes()
+    plain, changing = Plain(axes, seed, open_share), ChangingBoxes()
     for step in steps:
         if isinstance(step, tuple):
             plain.grow(changing, *step)

@@ -7,7 +7,7 @@ from itertools import product
 from typing import Any
 
 import pytest
-from meanings import problem_with_topic, space_of
+from meanings import space_of
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
@@ -16,7 +16,7 @@ from fanplan.data.read.formats import attribute_column
 from fanplan.data.read.rows import reason_text
 from fanplan.workload.description import Description, TopicEntry
 from fanplan.workload.space import PLAIN, CategoryAttribute, NumberAttribute, Space
-from fanplan.workload.topics import TopicSyntax
+from fanplan.workload.topics import TopicSyntax, problem_with_topic
 
 PRICE = NumberAttribute("price", -5.0, 100.0)
 VENUE = CategoryAttribute("venue", ("N", "Q", "Z"))

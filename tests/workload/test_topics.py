@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from meanings import pattern_matches, problem_with_topic
+from meanings import pattern_matches
 
 from fanplan.workload.topics import (
+    Patterns,
     TopicSyntax,
     is_pattern,
+    overlap,
     problem_with_pattern,
+    problem_with_topic,
     separator,
     to_regex,
     tokens,
@@ -199,3 +203,47 @@ def test_a_valid_topic_matches_itself(pair: tuple[str, str, TopicSyntax]) -> Non
         assert problem_with_pattern(topic, syntax) is None
         assert pattern_matches(topic, topic, syntax)
         assert not is_pattern(topic, syntax)
+
+
+TOKENS: dict[TopicSyntax, list[str]] = {
+    "exact": ["a", "b.c", "*"],
+    "nats": ["a", "b", "*", ">"],
+    "mqtt": ["a", "$b", "", "+", "#"],
+}
+
+
+def short_names(syntax: TopicSyntax) -> list[str]:
+    """All names of up to three tokens: the syntax' wildcards, and few others."""
+    between, parts = separator(syntax) or ".", TOKENS[syntax]
+    return [between.join(name) for size in (1, 2, 3) for name in product(parts, repeat=size)]
+
+
+@pytest.mark.parametrize("syntax", SYNTAXES)
+def test_patterns_of_a_topic_are_those_that_match_it(syntax: TopicSyntax) -> None:
+    names = short_names(syntax)
+    valid = [name for name in names if problem_with_pattern(name, syntax) is None]
+    topics = [name for name in names if problem_with_topic(name, syntax) is None]
+    patterns = Patterns(syntax)
+    for pattern in [*valid, *valid[::2]]:
+        patterns.add(pattern)
+    for pattern in [*valid[::2], *valid[::3]]:
+        patterns.remove(pattern)
+    left = [pattern for n, pattern in enumerate(valid) if n % 3]
+    for topic in topics:
+        meant = sorted(pattern for pattern in left if pattern_matches(pattern, topic, syntax))
+        assert sorted(patterns.meaning(topic)) == meant
+    for pattern in left:
+        patterns.remove(pattern)
+    assert not patterns._begun
+    assert not patterns._there
+
+
+@pytest.mark.parametrize("syntax", SYNTAXES)
+def test_patterns_overlap_if_a_topic_matches_both(syntax: TopicSyntax) -> None:
+    names = [name for name in short_names(syntax) if "$" not in name]
+    valid = [name for name in names if problem_with_pattern(name, syntax) is None]
+    topics = [name for name in names if not is_pattern(name, syntax)]
+    meant = {p: {t for t in topics if pattern_matches(p, t, syntax)} for p in valid}
+    wrong = [(a, b) for a in valid for b in valid
+             if overlap(a, b, syntax) != bool(meant[a] & meant[b])]  # fmt: skip
+    assert wrong == []

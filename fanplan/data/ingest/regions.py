@@ -24,7 +24,7 @@ from fanplan.data.schema import spark_schema
 from fanplan.data.sizes import small_table, spread
 from fanplan.data.tables import FILTERS
 from fanplan.workload.description import Description
-from fanplan.workload.selector import SelectorError, attributes_of, compile_selector
+from fanplan.workload.selector import meaning_of
 from fanplan.workload.space import Space
 from fanplan.workload.topics import WILDCARDS, TopicSyntax, separator
 
@@ -143,24 +143,11 @@ def _compile_batches(description: Description, batches: Batches) -> Batches:
 
 
 def _verdict(text: str, number: int, description: Description) -> dict[str, object]:
-    """The boxes of one filter in one space, or why there are none.
-
-    A filter *applies* to a space that has all its attributes. A pattern may reach other spaces
-    too; there it has the boxes, if any, where it holds without the missing attributes.
-    """
+    """What a filter means in a space, as a row."""
     space, most = description.spaces[number], description.limits.max_boxes
-    row: dict[str, object] = {"filter": text, "space": number, "boxes": None, "error": None}
-    try:
-        missing = attributes_of(text) - space.axes.keys()
-        row["applies"] = not missing
-        if missing <= description.attributes.keys():
-            boxes = compile_selector(text, space, most, missing)
-            row["boxes"] = [{"lo": box.lo, "hi": box.hi} for box in boxes]
-        if missing:
-            compile_selector(text, space, most)
-    except SelectorError as error:
-        row["error"] = str(error)
-    return row
+    found = meaning_of(text, space, most, description.attributes.keys())
+    boxes = None if found.boxes is None else [{"lo": box.lo, "hi": box.hi} for box in found.boxes]
+    return {"filter": text, "space": number, **found._asdict(), "boxes": boxes}
 
 
 def spaces_used(rows: DataFrame, patterns: DataFrame) -> DataFrame:

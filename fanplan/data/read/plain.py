@@ -7,7 +7,6 @@ and from rows into Parquet.
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -29,7 +28,7 @@ from fanplan.workload.description import Description
 from fanplan.workload.space import Attribute, CategoryAttribute
 from fanplan.workload.tables import PUBLICATIONS
 from fanplan.workload.times import MOST_SECONDS, PER_SECOND
-from fanplan.workload.topics import TopicSyntax, is_pattern, problem_with_name, to_regex
+from fanplan.workload.topics import TopicSyntax, problem_with_topic
 
 LINES = 1 << 17
 """Lines that are scanned at once, at most: a block may hold nothing but line ends."""
@@ -272,18 +271,8 @@ class PlainReader:
     def _space(self, topic: str) -> int:
         if not is_name(topic, self.description.topic_syntax):
             return UNDECLARED
-        exact, patterns = self._declared
-        if not self.description.topics or topic in exact:
-            return exact.get(topic, 0)
-        return next((space for fits, space in patterns if fits(topic)), UNDECLARED)
-
-    @cached_property
-    def _declared(self) -> tuple[dict[str, int], list[tuple[Callable[[str], object], int]]]:
-        """Exact entries, which go before patterns, and patterns in the order of the description."""
-        syntax, entries = self.description.topic_syntax, self.description.topics
-        patterns = [e for e in entries if is_pattern(e.pattern, syntax)]
-        exact = {e.pattern: e.space for e in entries if e not in patterns}
-        return exact, [(re.compile(to_regex(e.pattern, syntax)).search, e.space) for e in patterns]
+        space = self.description.space_of(topic)
+        return UNDECLARED if space is None else space
 
 
 class PointFile:
@@ -408,10 +397,8 @@ def on_axis(values: Values, attribute: Attribute) -> tuple[Floats, Bools]:
 
 def is_name(topic: str, syntax: TopicSyntax) -> bool:
     """Whether something can be published to it, beyond doubt."""
-    if any(sign < " " for sign in topic) or is_pattern(topic, syntax):
-        return False
-    wild = syntax == "mqtt" and bool({"+", "#"} & set(topic))
-    return not wild and problem_with_name(topic, syntax) is None
+    controls = any(sign < " " for sign in topic)
+    return not controls and problem_with_topic(topic, syntax) is None
 
 
 def is_utf8(block: bytes) -> bool:

@@ -6,13 +6,14 @@ See docs/selectors.md for the language and docs/decisions/0002-selectors.md for 
 from __future__ import annotations
 
 from collections.abc import Set
+from typing import NamedTuple
 
 from fanplan.workload.selector.boxes import compile_tree
 from fanplan.workload.selector.parse import parse
 from fanplan.workload.selector.tree import SelectorError, check_tree, predicates, without_absent
 from fanplan.workload.space import Box, Space
 
-__all__ = ["SelectorError", "attributes_of", "compile_selector"]
+__all__ = ["Meaning", "SelectorError", "attributes_of", "compile_selector", "meaning_of"]
 
 
 def compile_selector(
@@ -32,3 +33,37 @@ def compile_selector(
 def attributes_of(text: str | None) -> frozenset[str]:
     """Names of the attributes that a filter uses. Raises SelectorError on a syntax error."""
     return frozenset(question.attribute for question in predicates(parse(text)))
+
+
+class Meaning(NamedTuple):
+    """What a filter means in one space: its boxes, or why there are none.
+
+    It *applies* to a space that has all its attributes; None if it cannot be read. A pattern may
+    reach other spaces too; there it has the boxes, if any, where it holds without the missing
+    attributes.
+    """
+
+    applies: bool | None = None
+    boxes: tuple[Box, ...] | None = None
+    error: str | None = None
+
+
+def meaning_of(text: str | None, space: Space, max_boxes: int, known: Set[str]) -> Meaning:
+    """The meaning of a filter in a space; ``known`` are the attributes of all spaces."""
+    try:
+        missing = attributes_of(text) - space.axes.keys()
+    except SelectorError as unreadable:
+        return Meaning(error=str(unreadable))
+    boxes, error = _boxes_or_error(text, space, max_boxes)
+    if missing and missing <= known:
+        boxes, _ = _boxes_or_error(text, space, max_boxes, missing)
+    return Meaning(not missing, boxes, error)
+
+
+def _boxes_or_error(
+    text: str | None, space: Space, max_boxes: int, absent: Set[str] = frozenset()
+) -> tuple[tuple[Box, ...] | None, str | None]:
+    try:
+        return compile_selector(text, space, max_boxes, absent), None
+    except SelectorError as error:
+        return None, str(error)

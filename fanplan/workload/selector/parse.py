@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from lark import Lark, Token, Transformer, v_args
@@ -75,6 +75,7 @@ MAX_DEPTH = 100
 FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
+@lru_cache(maxsize=1)  # One filter is asked for its attributes, then compiled in each space.
 def parse(text: str | None) -> Node:
     """The tree of a filter; no filter, or a blank one, is TRUE. Linear in the text's length."""
     if text is None or not text.strip():
