@@ -114,8 +114,12 @@ def test_many_boxes_around_a_point(boxes: tuple[np.ndarray, np.ndarray]) -> None
     assert union_volume(lo, hi) == pytest.approx(filled)
 
 
-def test_slabs_that_meet_are_one() -> None:
+@pytest.mark.parametrize("before", [0, 4])
+def test_slabs_that_meet_are_one(before: int) -> None:
     """A box within two slabs together, but within neither alone, adds nothing."""
     lo = np.array([[0, 0], [3, 0], [1, 2], [7, 0]], dtype=np.float64)
     hi = np.array([[4, 9], [6, 9], [5, 4], [8, 9]], dtype=np.float64)
-    assert union_volume(lo, hi) == 7 * 9
+    # On axes before theirs the slabs are open; the box is not.
+    lo, hi = (np.pad(ends, ((0, 0), (before, 0))) for ends in (lo, hi))
+    hi[:, :before] = np.where(np.arange(len(hi)) == 2, 1.0, 4.0)[:, None]
+    assert union_volume(lo, hi) == 7 * 9 * 4**before
