@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -54,9 +55,16 @@ def write_changes(folder: Path, name: str, changes: list[dict[str, object]]) -> 
 
 
 def put(path: Path, lines: list[dict[str, object]]) -> Path:
+    """A file of a stream, renamed into place, some milliseconds newer than all that are there.
+
+    Spark takes files by their time in milliseconds, and of equal ones any first.
+    """
     path.parent.mkdir(exist_ok=True)
     aside = path.with_name(f".{path.name}")
     aside.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    newest = max((f.stat().st_mtime_ns for f in path.parent.parent.glob("*/[!.]*")), default=0)
+    time = max(aside.stat().st_mtime_ns, newest + 2_000_000)
+    os.utime(aside, ns=(time, time))
     return aside.rename(path)
 
 
